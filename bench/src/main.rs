@@ -1,0 +1,2 @@
+//! Side by side against other targets.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Desired state: the configuration, checked as a whole, and the node made from it.

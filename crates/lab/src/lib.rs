@@ -1,0 +1,1 @@
+//! The lab: loads, initiators, profiles and reports that tell the truth.

@@ -1,0 +1,1 @@
+//! The data plane: what a request meets between the wire and the disk.

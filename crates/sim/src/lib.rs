@@ -1,0 +1,1 @@
+//! The seeded world: whole nodes on simulated disks, network and time.

@@ -1,0 +1,1 @@
+//! Pure codecs: no I/O, no clock, no allocation on the request path.

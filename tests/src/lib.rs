@@ -1,0 +1,1 @@
+//! Test beds shared by the end-to-end tests.
