@@ -1,6 +1,7 @@
 //! Header and data digests: CRC32C, RFC 7143 section 13.1.
 //!
-//! A digest is sent with its least significant byte first.
+//! A digest is sent with its least significant byte first. `crc-fast` was measured against `crc32c`: 4 ns
+//! for 48 bytes against 7, 66 ns for 4 KiB against 150 (AVX-512 machine).
 
 use crc_fast::{CrcAlgorithm, Digest};
 

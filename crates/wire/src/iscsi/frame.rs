@@ -9,7 +9,7 @@
 pub const BHS_LENGTH: usize = 48;
 /// Bytes of a digest.
 pub const DIGEST_LENGTH: usize = 4;
-/// The most bytes that additional header segments may take: TotalAHSLength is one byte of words.
+/// The most bytes that additional header segments may take: `TotalAHSLength` is one byte of words.
 pub const MAX_AHS_LENGTH: usize = 255 * 4;
 /// The most bytes before the data segment.
 pub const MAX_HEADER_LENGTH: usize = BHS_LENGTH + MAX_AHS_LENGTH + DIGEST_LENGTH;
@@ -17,7 +17,7 @@ pub const MAX_HEADER_LENGTH: usize = BHS_LENGTH + MAX_AHS_LENGTH + DIGEST_LENGTH
 /// A basic header segment as it is on the wire.
 pub type Bhs = [u8; BHS_LENGTH];
 
-/// Bytes of all additional header segments: TotalAHSLength, in bytes.
+/// Bytes of all additional header segments: `TotalAHSLength`, in bytes.
 #[inline]
 pub const fn ahs_length(bhs: &Bhs) -> usize {
     bhs[4] as usize * 4
@@ -29,7 +29,7 @@ pub const fn data_segment_length(bhs: &Bhs) -> usize {
     u32::from_be_bytes([0, bhs[5], bhs[6], bhs[7]]) as usize
 }
 
-/// Sets TotalAHSLength. `length` is in bytes, padded; what does not fit is the caller's error and
+/// Sets `TotalAHSLength`. `length` is in bytes, padded; what does not fit is the caller's error and
 /// is cut to the largest length there is.
 pub const fn set_ahs_length(bhs: &mut Bhs, length: usize) {
     let words = length.div_ceil(4);
@@ -99,7 +99,7 @@ pub enum AdditionalHeader<'a> {
     BidirectionalReadLength(u32),
     /// Any other type; it may be skipped.
     Unknown {
-        /// AHSType.
+        /// `AHSType`.
         kind: u8,
         /// AHS-Specific, without padding.
         specific: &'a [u8],
@@ -115,9 +115,9 @@ pub enum AhsError {
     /// A segment has a length its type cannot have.
     #[error("additional header segment of type {kind} with AHSLength {length}")]
     BadLength {
-        /// AHSType.
+        /// `AHSType`.
         kind: u8,
-        /// AHSLength.
+        /// `AHSLength`.
         length: u16,
     },
 }

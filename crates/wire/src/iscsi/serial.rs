@@ -1,4 +1,4 @@
-//! Serial numbers (CmdSN, StatSN, DataSN, R2TSN): RFC 7143 section 4.2.2.1, RFC 1982 with 32 bits.
+//! Serial numbers (`CmdSN`, `StatSN`, `DataSN`, R2TSN): RFC 7143 section 4.2.2.1, RFC 1982 with 32 bits.
 
 use std::fmt;
 

@@ -74,9 +74,9 @@ header! {
         initiator_task_tag: u32 = 16,
         /// Bytes the initiator expects to be moved (section 11.3.4).
         expected_data_transfer_length: u32 = 20,
-        /// CmdSN.
+        /// `CmdSN`.
         cmd_sn: SerialNumber = 24,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
         /// The first 16 bytes of the CDB; what is longer stands in an extended CDB AHS.
         cdb: [u8; 16] = 32,
@@ -84,7 +84,7 @@ header! {
 }
 
 header! {
-    /// SCSI Response, section 11.4. Its data segment is a 2-byte SenseLength and the sense data.
+    /// SCSI Response, section 11.4. Its data segment is a 2-byte `SenseLength` and the sense data.
     pub struct ScsiResponse = Opcode::ScsiResponse, 0x80 {
         /// Residual flags.
         flags: ScsiResponseFlags = 1,
@@ -98,13 +98,13 @@ header! {
         initiator_task_tag: u32 = 16,
         /// SNACK tag; zero at error recovery level 0.
         snack_tag: u32 = 20,
-        /// StatSN.
+        /// `StatSN`.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
-        /// ExpDataSN: how many Data-In and R2T PDUs this command had.
+        /// `ExpDataSN`: how many Data-In and R2T PDUs this command had.
         exp_data_sn: SerialNumber = 36,
         /// Bytes, for the read half of a bidirectional command.
         bidirectional_read_residual_count: u32 = 40,

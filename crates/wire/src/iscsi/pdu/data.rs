@@ -34,7 +34,7 @@ header! {
         initiator_task_tag: u32 = 16,
         /// The tag of the R2T, or the reserved value for unsolicited data.
         target_transfer_tag: u32 = 20,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
         /// Counts from 0 in each sequence.
         data_sn: SerialNumber = 36,
@@ -58,11 +58,11 @@ header! {
         initiator_task_tag: u32 = 16,
         /// Valid when A is set, else the reserved value.
         target_transfer_tag: u32 = 20,
-        /// StatSN, valid with S.
+        /// `StatSN`, valid with S.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
         /// Counts from 0 for each command.
         data_sn: SerialNumber = 36,
@@ -82,17 +82,17 @@ header! {
         initiator_task_tag: u32 = 16,
         /// The tag the initiator repeats in its Data-Out PDUs.
         target_transfer_tag: u32 = 20,
-        /// The next StatSN; an R2T does not advance it.
+        /// The next `StatSN`; an R2T does not advance it.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
         /// Counts from 0 for each command.
         r2t_sn: SerialNumber = 36,
         /// Bytes from the start of the command's output data.
         buffer_offset: u32 = 40,
-        /// Bytes wanted: above 0, at most MaxBurstLength.
+        /// Bytes wanted: above 0, at most `MaxBurstLength`.
         desired_data_transfer_length: u32 = 44,
     }
 }

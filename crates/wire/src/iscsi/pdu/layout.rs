@@ -38,7 +38,7 @@ macro_rules! header {
                 Self { $( $field: $crate::iscsi::pdu::layout::Field::get(bhs, $offset), )+ }
             }
 
-            /// Writes all 48 bytes; reserved fields and TotalAHSLength become zero.
+            /// Writes all 48 bytes; reserved fields and `TotalAHSLength` become zero.
             #[inline]
             pub fn encode(&self, bhs: &mut $crate::iscsi::Bhs) {
                 *bhs = [0; $crate::iscsi::frame::BHS_LENGTH];
@@ -238,7 +238,7 @@ impl Field for Isid {
     }
 }
 
-/// The I bit: deliver at once, out of the CmdSN order (section 11.2.1.1).
+/// The I bit: deliver at once, out of the `CmdSN` order (section 11.2.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Immediate(pub bool);
 

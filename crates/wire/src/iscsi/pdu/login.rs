@@ -203,9 +203,9 @@ header! {
         initiator_task_tag: u32 = 16,
         /// CID: the connection's number within the session.
         cid: u16 = 20,
-        /// CmdSN: the initial one on a leading login.
+        /// `CmdSN`: the initial one on a leading login.
         cmd_sn: SerialNumber = 24,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
     }
 }
@@ -229,11 +229,11 @@ header! {
         tsih: u16 = 14,
         /// Initiator Task Tag, repeated.
         initiator_task_tag: u32 = 16,
-        /// StatSN; on the first response its starting value.
+        /// `StatSN`; on the first response its starting value.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
         /// Status-Class and Status-Detail.
         status: LoginStatus = 36,

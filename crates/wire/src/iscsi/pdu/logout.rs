@@ -40,9 +40,9 @@ header! {
         initiator_task_tag: u32 = 16,
         /// The connection concerned; not used when the session is closed.
         cid: u16 = 20,
-        /// CmdSN.
+        /// `CmdSN`.
         cmd_sn: SerialNumber = 24,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
     }
 }
@@ -54,15 +54,15 @@ header! {
         response: LogoutResponseCode = 2,
         /// Initiator Task Tag of the request.
         initiator_task_tag: u32 = 16,
-        /// StatSN.
+        /// `StatSN`.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
-        /// Time2Wait: seconds before a reassignment or reinstatement should be tried.
+        /// `Time2Wait`: seconds before a reassignment or reinstatement should be tried.
         time2wait_s: u16 = 40,
-        /// Time2Retain: seconds after Time2Wait during which tasks are kept.
+        /// `Time2Retain`: seconds after `Time2Wait` during which tasks are kept.
         time2retain_s: u16 = 42,
     }
 }

@@ -16,9 +16,9 @@ header! {
         initiator_task_tag: u32 = 16,
         /// Copied from the NOP-In, else the reserved value.
         target_transfer_tag: u32 = 20,
-        /// CmdSN.
+        /// `CmdSN`.
         cmd_sn: SerialNumber = 24,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
     }
 }
@@ -34,11 +34,11 @@ header! {
         initiator_task_tag: u32 = 16,
         /// Valid when an answer is wanted, else the reserved value.
         target_transfer_tag: u32 = 20,
-        /// StatSN; the next one (not advanced) when the initiator task tag is the reserved value.
+        /// `StatSN`; the next one (not advanced) when the initiator task tag is the reserved value.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
     }
 }

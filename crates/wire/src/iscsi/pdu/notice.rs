@@ -4,7 +4,7 @@ use super::layout::{Lun, U24, codes, header};
 use crate::iscsi::SerialNumber;
 
 codes! {
-    /// AsyncEvent, section 11.9.1.
+    /// `AsyncEvent`, section 11.9.1.
     pub struct AsyncEvent, 0xff {
         /// A SCSI asynchronous event, sense data in the data segment.
         SCSI_EVENT = 0,
@@ -58,15 +58,15 @@ header! {
         lun: Lun = 8,
         /// The reserved value.
         initiator_task_tag: u32 = 16,
-        /// StatSN.
+        /// `StatSN`.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
-        /// AsyncEvent.
+        /// `AsyncEvent`.
         event: AsyncEvent = 36,
-        /// AsyncVCode, with a vendor specific event.
+        /// `AsyncVCode`, with a vendor specific event.
         vendor_code: u8 = 37,
         /// Parameter1.
         parameter1: u16 = 38,
@@ -86,13 +86,13 @@ header! {
         data_segment_length: U24 = 5,
         /// The reserved value.
         initiator_task_tag: u32 = 16,
-        /// StatSN.
+        /// `StatSN`.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
-        /// DataSN or R2TSN, for a refused data acknowledgement.
+        /// `DataSN` or R2TSN, for a refused data acknowledgement.
         data_sn: SerialNumber = 36,
     }
 }

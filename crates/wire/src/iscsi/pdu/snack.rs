@@ -28,11 +28,11 @@ header! {
         initiator_task_tag: u32 = 16,
         /// Target transfer tag or SNACK tag.
         target_transfer_tag: u32 = 20,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
-        /// BegRun: the first number missed.
+        /// `BegRun`: the first number missed.
         begin_run: SerialNumber = 40,
-        /// RunLength: how many; zero for all that follow.
+        /// `RunLength`: how many; zero for all that follow.
         run_length: u32 = 44,
     }
 }

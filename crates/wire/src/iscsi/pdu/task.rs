@@ -26,7 +26,7 @@ codes! {
         QUERY_TASK = 9,
         /// RFC 7144: is any task of this session there?
         QUERY_TASK_SET = 10,
-        /// RFC 7144: as a lost I_T nexus.
+        /// RFC 7144: as a lost `I_T` nexus.
         I_T_NEXUS_RESET = 11,
         /// RFC 7144: is a unit attention pending?
         QUERY_ASYNCHRONOUS_EVENT = 12,
@@ -70,13 +70,13 @@ header! {
         initiator_task_tag: u32 = 16,
         /// Initiator Task Tag of the task concerned, else the reserved value.
         referenced_task_tag: u32 = 20,
-        /// CmdSN.
+        /// `CmdSN`.
         cmd_sn: SerialNumber = 24,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
-        /// CmdSN of the task concerned (section 11.5.5).
+        /// `CmdSN` of the task concerned (section 11.5.5).
         ref_cmd_sn: SerialNumber = 32,
-        /// ExpDataSN, for TASK REASSIGN.
+        /// `ExpDataSN`, for TASK REASSIGN.
         exp_data_sn: SerialNumber = 36,
     }
 }
@@ -88,11 +88,11 @@ header! {
         response: TaskManagementResponseCode = 2,
         /// Initiator Task Tag of the request.
         initiator_task_tag: u32 = 16,
-        /// StatSN.
+        /// `StatSN`.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
     }
 }

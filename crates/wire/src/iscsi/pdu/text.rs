@@ -30,9 +30,9 @@ header! {
         initiator_task_tag: u32 = 16,
         /// The reserved value to begin, else what the target gave last.
         target_transfer_tag: u32 = 20,
-        /// CmdSN.
+        /// `CmdSN`.
         cmd_sn: SerialNumber = 24,
-        /// ExpStatSN.
+        /// `ExpStatSN`.
         exp_stat_sn: SerialNumber = 28,
     }
 }
@@ -50,11 +50,11 @@ header! {
         initiator_task_tag: u32 = 16,
         /// The reserved value when the exchange is over (F set).
         target_transfer_tag: u32 = 20,
-        /// StatSN.
+        /// `StatSN`.
         stat_sn: SerialNumber = 24,
-        /// ExpCmdSN.
+        /// `ExpCmdSN`.
         exp_cmd_sn: SerialNumber = 28,
-        /// MaxCmdSN.
+        /// `MaxCmdSN`.
         max_cmd_sn: SerialNumber = 32,
     }
 }
