@@ -1,1 +1,3 @@
 //! Pure codecs: no I/O, no clock, no allocation on the request path.
+
+pub mod scsi;
