@@ -1,0 +1,1 @@
+//! Frames to requests, and completions to frames.
