@@ -1,0 +1,1 @@
+//! Text negotiation in full-feature phase.

@@ -1,0 +1,3 @@
+//! Frames to requests: what initiators speak.
+
+pub mod iscsi;
