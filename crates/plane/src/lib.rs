@@ -10,6 +10,7 @@ pub mod limits;
 pub mod request;
 pub mod session;
 pub mod shard;
+pub mod transport;
 pub mod volume;
 
 pub use error::{Error, ErrorKind};
