@@ -7,9 +7,10 @@ SHELL := /bin/bash
 # Where the demonstration node keeps its volumes; the same as in examples/demo.toml.
 DATA := fels-data
 
-# What the end-to-end tests need beyond a C linker: real initiators and an emulator to boot a kernel in.
-TEST_PACKAGES := gcc libc6-dev g++ make git ca-certificates libiscsi-bin qemu-utils qemu-block-extra qemu-system-x86 \
-                 busybox-static cpio e2fsprogs
+# What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
+# initiators, and an emulator to boot a kernel in.
+TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
+                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux
 # What the side-by-side needs: the other target, and the clients that measure both.
 PEER_PACKAGES := gcc libc6-dev tgt libiscsi-bin qemu-utils qemu-block-extra util-linux
 

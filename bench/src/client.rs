@@ -87,6 +87,8 @@ impl Client<'_> {
         for process in &mut processes {
             process.wait(until, deadline, self.interrupt)?;
         }
+        // A client that met the same signal ended early and well; its figures are of a shorter window.
+        self.interrupt.check()?;
         match row.load {
             Load::RandomRead | Load::SequentialRead => self.read_perf(row, &processes),
             Load::ScatteredWrite | Load::SequentialWrite => read_qemu(&processes, requests),
