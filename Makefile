@@ -28,7 +28,8 @@ run: build ## build, then serve the demonstration volume on 127.0.0.1 in the for
 
 test-deps: ## install what the tests need, only what is missing
 	@.ci/need $(TEST_PACKAGES)
-	@rustup component add --quiet rustfmt clippy
+	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
