@@ -58,7 +58,9 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
     let summaries = summarize(&outcome.samples, &outcome.rows, &outcome.target_names());
     let ratios = all_ratios(outcome);
     let mut text = String::from("\n");
-    text += &summary_table(&summaries);
+    if !summaries.is_empty() {
+        text += &summary_table(&summaries);
+    }
     if !ratios.is_empty() {
         text += "\nRatios of the medians (smallest..largest of a round); CPU is that of the server per request, less is better\n\n";
         text += &ratio_table(&ratios);
@@ -107,13 +109,14 @@ fn verdicts(ratios: &[Ratio]) -> String {
         let count = |verdict: &str| of_pair().filter(|other| other.verdict() == verdict).count();
         let _infallible = writeln!(
             text,
-            "  {} to {}: ahead in every round of {} of {} rows, even in {}, behind in {}",
+            "  {} to {}: ahead in every round of {} of {} rows, even in {}, behind in {}; less CPU per request in {}",
             pair.0,
             pair.1,
             count("ahead"),
             of_pair().count(),
             count("even"),
             count("behind"),
+            of_pair().filter(|other| other.cheaper()).count(),
         );
     }
     text
@@ -167,9 +170,10 @@ fn ratio_table(ratios: &[Ratio]) -> String {
             format!("{:.2}", ratio.server_cpu.median),
             range(ratio.server_cpu, 2),
             ratio.verdict().to_owned(),
+            if ratio.client_limited { "client is the limit" } else { "" }.to_owned(),
         ]
     });
-    table(&["row", "targets", "IOPS", "", "CPU", "", ""], cells)
+    table(&["row", "targets", "IOPS", "", "CPU", "", "", ""], cells)
 }
 
 /// Aligned columns: words to the left, figures to the right. The line below the head is of dashes.

@@ -140,6 +140,8 @@ pub struct Ratio {
     pub iops: Spread,
     /// Server CPU per request, in the same way. Below 1 is better.
     pub server_cpu: Spread,
+    /// Whether the client had no more to give for the target: a faster client would show a larger ratio.
+    pub client_limited: bool,
 }
 
 impl Ratio {
@@ -152,6 +154,11 @@ impl Ratio {
         } else {
             "even"
         }
+    }
+
+    /// Whether the server spent less CPU per request in every round.
+    pub fn cheaper(&self) -> bool {
+        self.server_cpu.max < 1.0
     }
 }
 
@@ -237,12 +244,14 @@ fn ratio(samples: &[Sample], row: &Row, target: &str, base: &str) -> Option<Rati
         let their_median = Spread::of(theirs.iter().map(|sample| figure(sample)))?.median;
         Some(Spread { median: our_median / their_median, ..rounds })
     };
+    let client_percent = Spread::of(ours.iter().map(|sample| sample.percent(sample.client_cpu_s)))?.median;
     Some(Ratio {
         row: row.name,
         target: target.to_owned(),
         base: base.to_owned(),
         iops: spread(|sample| sample.iops)?,
         server_cpu: spread(Sample::server_cpu_per_million)?,
+        client_limited: client_percent >= CLIENT_LIMIT_PERCENT,
     })
 }
 

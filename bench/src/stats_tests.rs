@@ -86,3 +86,12 @@ fn a_busy_client_and_a_busy_machine_are_flagged() {
     assert!(warnings.iter().any(|warning| warning == "client is the limit"));
     assert!(warnings.iter().any(|warning| warning.contains("20 % of a core")), "{warnings:?}");
 }
+
+#[test]
+fn a_ratio_that_the_client_caps_says_so() {
+    let (mut ours, theirs) = (sample("a", 1, 200.0), sample("b", 1, 100.0));
+    assert!(!ratios(&[ours.clone(), theirs.clone()], ROWS, "a", "b")[0].client_limited);
+    ours.client_cpu_s = 1.96;
+    let ratio = &ratios(&[ours, theirs], ROWS, "a", "b")[0];
+    assert!(ratio.client_limited && ratio.cheaper());
+}
