@@ -7,6 +7,7 @@ pub mod disk;
 pub mod error;
 pub mod layers;
 pub mod limits;
+mod log;
 pub mod request;
 pub mod session;
 pub mod shard;

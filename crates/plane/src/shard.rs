@@ -1,5 +1,6 @@
 //! One core of the data plane: its ring, its channels of every volume, and the way to the other cores.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::future::Future;
 use std::rc::Rc;
@@ -38,6 +39,7 @@ pub struct Shard {
     ring: Ring,
     peers: Peers,
     volumes: RefCell<Vec<Rc<Channel>>>,
+    services: RefCell<Vec<Rc<dyn Any>>>,
 }
 
 impl Shard {
@@ -49,7 +51,7 @@ impl Shard {
         mut mail: Mail,
         volumes: Vec<Rc<Channel>>,
     ) -> Rc<Shard> {
-        let shard = Rc::new(Shard { index, ring, peers, volumes: RefCell::new(volumes) });
+        let shard = Rc::new(Shard { index, ring, peers, volumes: RefCell::new(volumes), services: RefCell::default() });
         let taker = shard.clone();
         shard.ring.spawn(async move {
             while let Some(job) = mail.0.receive().await {
@@ -87,6 +89,22 @@ impl Shard {
     /// This core's handles of all volumes.
     pub fn volumes(&self) -> Vec<Rc<Channel>> {
         self.volumes.borrow().clone()
+    }
+
+    /// Puts what one session room keeps on this core where messages from other cores find it.
+    pub fn install<T: 'static>(&self, service: Rc<T>) {
+        self.services.borrow_mut().push(service);
+    }
+
+    /// What a session room keeps on this core.
+    pub fn service<T: 'static>(&self) -> Option<Rc<T>> {
+        self.services.borrow().iter().find_map(|service| service.clone().downcast().ok())
+    }
+
+    /// Lets go of everything that refers back to this shard: the end of its life.
+    pub fn dismantle(&self) {
+        self.services.take();
+        self.volumes.take();
     }
 
     /// Runs `job` on shard `index`: at once when that is this one.
