@@ -64,7 +64,7 @@ macro_rules! additional_sense {
         /// The codes of this house, named as SPC-5 annex F names them.
         impl AdditionalSense {
             $(
-                #[doc = $text]
+                #[doc = concat!("`", $text, "`")]
                 pub const $name: Self = Self { asc: $asc, ascq: $ascq };
             )*
 
@@ -483,12 +483,12 @@ fn decode_specific(key: SenseKey, field: &[u8]) -> Option<SenseKeySpecific> {
 
 impl std::fmt::Display for Sense {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.additional.name() {
-            Some(name) => write!(formatter, "{:?}, {name}", self.key)?,
-            None => {
-                let AdditionalSense { asc, ascq } = self.additional;
-                write!(formatter, "{:?}, {asc:02x}h/{ascq:02x}h", self.key)?;
-            }
+        let AdditionalSense { asc, ascq } = self.additional;
+        write!(formatter, "{:?}, ", self.key)?;
+        if let Some(name) = self.additional.name() {
+            formatter.write_str(name)?;
+        } else {
+            write!(formatter, "{asc:02x}h/{ascq:02x}h")?;
         }
         if let Some(information) = self.information {
             write!(formatter, ", information {information}")?;

@@ -185,7 +185,7 @@ fn report_one(found: Option<&Operation>, timeouts: bool, out: &mut Vec<u8>) {
 }
 
 /// Appends the parameter data of REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-5 section 6.36): ABORT TASK,
-/// ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET, and the I_T nexus reset that a closed
+/// ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET, and the `I_T` nexus reset that a closed
 /// session is.
 pub fn report_task_management(extended: bool, out: &mut Vec<u8>) {
     // ATS 80h, ATSS 40h, CTSS 10h, LURS 08h, TRS 02h.
