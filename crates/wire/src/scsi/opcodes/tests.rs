@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn everything(_: &Operation) -> bool {
+    true
+}
+
 #[test]
 fn entries_of_one_operation_code_stand_together() {
     for operation in OPERATIONS {
@@ -34,7 +38,7 @@ fn usage_masks_have_the_length_of_the_group_and_their_service_action() {
 fn all_commands_have_one_descriptor_each() {
     for (timeouts, length) in [(false, 8), (true, 20)] {
         let mut out = Vec::new();
-        report(ReportingOptions::All, timeouts, &mut out).unwrap();
+        report(ReportingOptions::All, timeouts, everything, &mut out).unwrap();
         assert_eq!(out.len(), 4 + OPERATIONS.len() * length);
         assert_eq!(u32::from_be_bytes(out[..4].try_into().unwrap()) as usize, out.len() - 4);
         for (descriptor, operation) in out[4..].chunks(length).zip(OPERATIONS) {
@@ -48,10 +52,10 @@ fn all_commands_have_one_descriptor_each() {
 #[test]
 fn one_command_form_refuses_the_wrong_kind_of_operation_code() {
     let mut out = Vec::new();
-    assert!(report(ReportingOptions::Opcode(0x9e), false, &mut out).is_err());
-    assert!(report(ReportingOptions::ServiceAction(0x28, 0), false, &mut out).is_err());
+    assert!(report(ReportingOptions::Opcode(0x9e), false, everything, &mut out).is_err());
+    assert!(report(ReportingOptions::ServiceAction(0x28, 0), false, everything, &mut out).is_err());
     assert!(out.is_empty());
-    report(ReportingOptions::Opcode(0x28), true, &mut out).unwrap();
+    report(ReportingOptions::Opcode(0x28), true, everything, &mut out).unwrap();
     assert_eq!(out[..4], [0, 0x83, 0, 10]);
     assert_eq!(out[4..6], [0x28, 0x18]);
     assert_eq!(out.len(), 4 + 10 + 12);
@@ -67,11 +71,11 @@ fn one_command_form_says_not_supported() {
         ReportingOptions::Either(0x9e, 0),
     ] {
         let mut out = Vec::new();
-        report(options, false, &mut out).unwrap();
+        report(options, false, everything, &mut out).unwrap();
         assert_eq!(out, [0, 1, 0, 0], "{options:?}");
     }
     let mut out = Vec::new();
-    report(ReportingOptions::Either(0x9e, 0x10), false, &mut out).unwrap();
+    report(ReportingOptions::Either(0x9e, 0x10), false, everything, &mut out).unwrap();
     assert_eq!(out[1], 3);
 }
 
@@ -83,4 +87,16 @@ fn task_management_functions_have_both_lengths() {
     out.clear();
     report_task_management(true, &mut out);
     assert_eq!((out.len(), out[3]), (16, 12));
+}
+
+#[test]
+fn what_a_unit_does_not_do_is_not_reported() {
+    let not_unmap = |operation: &Operation| operation.opcode != 0x42;
+    let mut out = Vec::new();
+    report(ReportingOptions::All, false, not_unmap, &mut out).unwrap();
+    assert_eq!(out.len(), 4 + (OPERATIONS.len() - 1) * 8);
+    assert!(out[4..].chunks(8).all(|descriptor| descriptor[0] != 0x42));
+    out.clear();
+    report(ReportingOptions::Opcode(0x42), false, not_unmap, &mut out).unwrap();
+    assert_eq!(out, [0, 1, 0, 0]);
 }
