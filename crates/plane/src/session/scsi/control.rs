@@ -7,6 +7,7 @@ use super::attention::UnitAttention;
 use super::logical_unit::LogicalUnit;
 use super::response::Response;
 use super::unit::Nexus;
+use crate::request::{Extent, Request};
 
 impl LogicalUnit {
     /// Takes the wanted parameters over and tells the other nexuses, if anything changes. A write cache that is
@@ -26,7 +27,12 @@ impl LogicalUnit {
         self.unit().set_parameters(wanted);
         self.unit().establish_others(nexus, UnitAttention::ModeParametersChanged);
         if context.current.write_cache && !wanted.write_cache {
-            self.flush("MODE SELECT", 0).await?;
+            // Writes that began before the cache was off may still be on their way to it, on any core: wait for
+            // them, then empty it.
+            let everything = Extent::new(0, self.geometry().bytes());
+            let held = self.channel.exclusive(&self.shard, everything).await;
+            let completion = held.submit(Request::flush()).await;
+            completion.result.map_err(|error| self.failures.sense(&error, "MODE SELECT", 0))?;
         }
         Ok(Response::good())
     }

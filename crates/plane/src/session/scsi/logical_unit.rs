@@ -95,7 +95,8 @@ impl LogicalUnit {
 
     /// Carries out a command. `data_out` holds what has arrived of what [`Prepared::data_out`] asked for.
     ///
-    /// Dropping the future gives the command up; what the volume has begun of it, it ends.
+    /// The future has to be polled to its end, for an aborted command too, whose response nobody gets: only then is
+    /// what it writes out of the way of the next command. Every command is bounded, so that the end is near.
     pub async fn execute(&self, nexus: &Nexus, prepared: Prepared, data_out: Buffer) -> Response {
         if !prepared.here {
             return absent::respond(&prepared.command);

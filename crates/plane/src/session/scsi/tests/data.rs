@@ -68,6 +68,8 @@ fn a_transfer_beyond_the_limit_points_at_the_length() {
             assert_eq!(sense.additional, AdditionalSense::INVALID_FIELD_IN_CDB);
             let pointer = wire::scsi::FieldPointer::cdb(10);
             assert_eq!(sense.key_specific, Some(wire::scsi::sense::SenseKeySpecific::Field(pointer)));
+            let sense = bench.refused(&sixteen(0x8f, 0, 0, 16385), &[]).await;
+            assert_eq!(sense.additional, AdditionalSense::INVALID_FIELD_IN_CDB);
             assert_eq!(bench.good(&sixteen(0x88, 0, 0, 4096), &[]).await.len(), 4096 * BLOCK);
         },
     );
@@ -150,29 +152,34 @@ fn compare_and_write_says_where_the_difference_is() {
 
 #[test]
 fn compare_and_writes_of_one_block_do_not_interleave() {
-    with(|bench| async move {
-        bench.write(0, &[0; BLOCK]).await;
-        let bench = Rc::new(bench);
-        let mut cdb = sixteen(0x89, 0, 0, 0);
-        cdb[13] = 1;
-        let wins = Rc::new(Cell::new(0));
-        let ring = bench.logical_unit.shard.ring().clone();
-        let left = Rc::new(Cell::new(8));
-        for index in 1..=8_u8 {
-            let (bench, wins, left) = (bench.clone(), wins.clone(), left.clone());
-            ring.spawn(async move {
-                let response = bench.run(&cdb, &[[0; BLOCK], [index; BLOCK]].concat()).await;
-                if response.status == Status::Good {
-                    wins.set(wins.get() + 1);
-                }
-                left.set(left.get() - 1);
-            });
-        }
-        while left.get() > 0 {
-            ring.yield_now().await;
-        }
-        assert_eq!(wins.get(), 1);
-    });
+    // Slow writes let the others look between reading and writing, if anything lets them.
+    with_slow_writes(
+        |_| {},
+        Duration::from_millis(2),
+        |bench| async move {
+            bench.write(0, &[0; BLOCK]).await;
+            let bench = Rc::new(bench);
+            let mut cdb = sixteen(0x89, 0, 0, 0);
+            cdb[13] = 1;
+            let wins = Rc::new(Cell::new(0));
+            let ring = bench.logical_unit.shard.ring().clone();
+            let left = Rc::new(Cell::new(8));
+            for index in 1..=8_u8 {
+                let (bench, wins, left) = (bench.clone(), wins.clone(), left.clone());
+                ring.spawn(async move {
+                    let response = bench.run(&cdb, &[[0; BLOCK], [index; BLOCK]].concat()).await;
+                    if response.status == Status::Good {
+                        wins.set(wins.get() + 1);
+                    }
+                    left.set(left.get() - 1);
+                });
+            }
+            while left.get() > 0 {
+                ring.yield_now().await;
+            }
+            assert_eq!(wins.get(), 1);
+        },
+    );
 }
 
 #[test]
@@ -198,7 +205,7 @@ fn write_same_repeats_a_block_and_knows_zeros() {
         bench.good(&sixteen(0x93, 0x09, 21, 10), &[]).await;
         bench.good(&sixteen(0x93, 0x01, 31, 10), &[]).await;
         assert_eq!(bench.counted.get().zeroes, 4);
-        assert_eq!(bench.read(1, 40).await, [0; 40 * BLOCK]);
+        assert_eq!(bench.read(1, 40).await, vec![0; 40 * BLOCK]);
         assert_eq!(bench.read(41, 1).await, pattern);
         // A pattern with UNMAP is still that pattern afterwards.
         bench.good(&sixteen(0x93, 0x08, 1, 2), &pattern).await;
@@ -322,5 +329,18 @@ fn failures_of_the_volume_become_their_own_sense_data() {
         bench.faults.plant(Fault { verb: Verb::Flush, extent: Extent::default(), kind: ErrorKind::Write });
         let sense = bench.refused(&ten(0x35, 0, 0, 0), &[]).await;
         assert_eq!(sense.additional, AdditionalSense::WRITE_ERROR);
+    });
+}
+
+#[test]
+fn a_command_on_its_way_is_small() {
+    with(|bench| async move {
+        let prepare =
+            |cdb: &[u8], out| bench.logical_unit.prepare(&bench.nexus, Some(Lun::ZERO), cdb, out).unwrap();
+        let read = prepare(&ten(0x28, 0, 0, 1), 0);
+        // The session keeps one of these per command, in pooled memory.
+        let future = bench.logical_unit.execute(&bench.nexus, read, Buffer::empty());
+        assert!(size_of_val(&future) <= 1024, "{} bytes", size_of_val(&future));
+        future.await;
     });
 }

@@ -6,6 +6,7 @@ mod state;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ring::{Buffer, Options, Reactor};
 use wire::scsi::luns::Lun;
@@ -14,7 +15,7 @@ use wire::scsi::{AdditionalSense, Sense, SenseKey, Status};
 use super::*;
 use crate::disk::MemoryDisk;
 use crate::error::ErrorKind;
-use crate::layers::{Count, Counted, Fault, Faults, Layer, Stack};
+use crate::layers::{Count, Counted, Delay, Fault, Faults, Layer, Stack};
 use crate::request::{Extent, Geometry, Verb};
 use crate::shard::{Peers, Shard};
 use crate::volume::{Backing, Channel, Volume, VolumeOptions};
@@ -51,6 +52,15 @@ fn with_claims<F: Future<Output = ()> + 'static>(
     claims: fn(&mut Geometry),
     test: impl FnOnce(Bench) -> F + 'static,
 ) {
+    with_slow_writes(claims, Duration::ZERO, test);
+}
+
+/// The same, and each write takes `write` to get to the volume's disk.
+fn with_slow_writes<F: Future<Output = ()> + 'static>(
+    claims: fn(&mut Geometry),
+    write: Duration,
+    test: impl FnOnce(Bench) -> F + 'static,
+) {
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
     reactor.block_on(async move {
@@ -66,8 +76,9 @@ fn with_claims<F: Future<Output = ()> + 'static>(
         let (volume, _) = Volume::prepare(&ring, options).await.unwrap();
         let (count, faults) = (Count::default(), Faults::default());
         let counted = count.0.clone();
+        let delay = Delay { ring: ring.clone(), read: Duration::ZERO, write, flush: Duration::ZERO };
         let layers: Vec<Box<dyn Layer>> =
-            vec![Box::new(Claims(claims)), Box::new(count), Box::new(faults.clone())];
+            vec![Box::new(Claims(claims)), Box::new(count), Box::new(delay), Box::new(faults.clone())];
         let disk = Box::new(MemoryDisk::new(memory, BLOCK as u32));
         let channel = Rc::new(Channel::new(0, Arc::new(volume), Stack::new(ring.clone(), layers, disk)));
         let (peers, mut mail) = Peers::new(1);

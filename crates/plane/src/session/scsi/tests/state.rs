@@ -288,3 +288,26 @@ fn every_reported_command_is_known_to_the_device_server() {
         }
     });
 }
+
+#[test]
+fn switching_the_cache_off_waits_for_writes_on_their_way_to_it() {
+    with_slow_writes(cached, Duration::from_millis(20), |bench| async move {
+        let bench = Rc::new(bench);
+        let ring = bench.logical_unit.shard.ring().clone();
+        let order = Rc::new(std::cell::RefCell::new(Vec::new()));
+        let write = {
+            let (bench, order) = (bench.clone(), order.clone());
+            async move {
+                bench.write(0, &[1; BLOCK]).await;
+                order.borrow_mut().push("written");
+            }
+        };
+        ring.spawn(write);
+        ring.yield_now().await;
+        assert_eq!(bench.counted.get().writes, 1);
+        let response = select(&bench, MODE_CACHING, 2, 0x04).await;
+        assert_eq!(response.status, Status::Good);
+        order.borrow_mut().push("off");
+        assert_eq!(*order.borrow(), ["written", "off"]);
+    });
+}
