@@ -66,10 +66,31 @@ pub const LOG_LINES_PER_SECOND: u32 = 20;
 /// Time for requests in flight to end when the node stops.
 pub const DRAIN_TIME: Duration = Duration::from_secs(20);
 
+/// Logical blocks of one WRITE SAME: as many as WRITE SAME(10) can name. A pattern is written out, so this bounds how
+/// long one command keeps a task busy.
+pub const WRITE_SAME_BLOCKS: u32 = 65_535;
+
+/// Logical blocks of one UNMAP, over all its descriptors. Initiators split what is larger.
+pub const UNMAP_BLOCKS: u32 = 1 << 20;
+
+/// Descriptors of one UNMAP.
+pub const UNMAP_DESCRIPTORS: u32 = 256;
+
+/// A SCSI parameter list that is not data: the longest UNMAP list.
+pub const PARAMETER_LIST_BYTES: u32 = 8 + 16 * UNMAP_DESCRIPTORS;
+
+/// Descriptors of one GET LBA STATUS answer.
+pub const LBA_STATUS_RUNS: usize = 32;
+
+/// Bytes that one GET LBA STATUS looks at: looking keeps the core busy.
+pub const LBA_STATUS_BYTES: u64 = 256 << 20;
+
 const _: () = {
     assert!(TRANSFER_BYTES <= ring::LARGEST, "a transfer fits a buffer");
     assert!(FILL_BYTES <= TRANSFER_BYTES);
     assert!(COMPARE_BYTES * 2 <= TRANSFER_BYTES);
+    assert!(PARAMETER_LIST_BYTES <= u16::MAX as u32, "the field of the CDB has 16 bits");
+    assert!(TRANSFER_BYTES <= u32::MAX as usize, "lengths of CDBs have 32 bits");
     assert!(TRANSFER_BYTES * 2 <= BUFFER_BYTES_PER_CONNECTION, "one transfer is always let through");
     assert!(BUFFER_BYTES_PER_CONNECTION <= BUFFER_BYTES_PER_SHARD);
     assert!(LOGINS_PER_SHARD <= CONNECTIONS_PER_SHARD);
