@@ -73,7 +73,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
 pub fn display_bytes(bytes: u64) -> String {
     UNITS
         .iter()
-        .find(|(_, factor)| bytes >= *factor && bytes % factor == 0)
+        .find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor))
         .map_or_else(|| "0B".to_owned(), |(name, factor)| format!("{}{name}", bytes / factor))
 }
 

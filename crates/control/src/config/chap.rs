@@ -68,7 +68,9 @@ pub(super) fn user(problems: &mut Problems<'_>, value: Value<'_>, title: &str) -
 
 fn user_name(problems: &mut Problems<'_>, table: &Table<'_>) -> Option<String> {
     let Some(value) = table.value("user") else {
-        problems.add(table.span(), format!("a CHAP user {} has no `user`", table.title()));
+        if table.lacks("user") {
+            problems.add(table.span(), format!("there is no `user` {}", table.title()));
+        }
         return None;
     };
     let user = value.string(problems, "a name")?;
@@ -100,8 +102,10 @@ fn secret(problems: &mut Problems<'_>, table: &Table<'_>) -> Option<Secret> {
             None
         }
         (None, None) => {
-            let message = format!("a CHAP user {} has neither `secret` nor `secret_file`", table.title());
-            problems.add_hint(table.span(), message, "add secret = \"...\", 12 to 255 bytes");
+            if table.lacks("secret") && table.lacks("secret_file") {
+                let message = format!("there is neither `secret` nor `secret_file` {}", table.title());
+                problems.add_hint(table.span(), message, "add secret = \"...\", 12 to 255 bytes");
+            }
             None
         }
     }

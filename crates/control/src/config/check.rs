@@ -89,33 +89,38 @@ fn overlap(a: &SocketAddr, b: &SocketAddr) -> bool {
 
 /// A target without authentication is for this machine only.
 fn exposure(problems: &mut Problems<'_>, root: &Root) {
-    let mut open: Vec<_> = root
-        .volumes
-        .iter()
-        .filter(|read| read.volume.chap.is_empty() && !read.volume.name.is_empty())
-        .map(|read| format!("the volume `{}`", read.volume.name))
-        .collect();
-    if root.iscsi.iscsi.discovery_chap.is_empty() {
-        open.insert(0, "discovery".to_owned());
-    }
+    let open = without_chap(root);
     if open.is_empty() {
         return;
     }
-    if open.len() > 4 {
-        let more = open.len() - 3;
-        open.truncate(3);
-        open.push(format!("{more} volumes more"));
-    }
-    let last = open.pop().unwrap_or_default();
-    let (open, verb) =
-        if open.is_empty() { (last, "has") } else { (format!("{} and {last}", open.join(", ")), "have") };
     for (portal, span) in root.iscsi.iscsi.listen.iter().zip(&root.iscsi.listen_spans) {
         if !portal.ip().to_canonical().is_loopback() {
             problems.add_hint(
                 span.clone(),
-                format!("{portal} can be reached from other machines, but {open} {verb} no CHAP user"),
+                format!("{portal} can be reached from other machines, but there is no CHAP user for {open}"),
                 "set `discovery_chap` in [iscsi] and `chap` on every volume, or listen on 127.0.0.1",
             );
         }
+    }
+}
+
+/// What has no user, as the end of a sentence; empty when everything has one.
+fn without_chap(root: &Root) -> String {
+    let names: Vec<_> = root
+        .volumes
+        .iter()
+        .filter(|read| !read.has_chap && !read.volume.name.is_empty())
+        .map(|read| format!("`{}`", read.volume.name))
+        .collect();
+    let volumes = match &names[..] {
+        [] => String::new(),
+        [one] => format!("the volume {one}"),
+        [first, second] => format!("the volumes {first} and {second}"),
+        [first, second, rest @ ..] => format!("the volumes {first}, {second} and {} more", rest.len()),
+    };
+    match (root.iscsi.has_discovery_chap, volumes.is_empty()) {
+        (true, _) => volumes,
+        (false, true) => "discovery".to_owned(),
+        (false, false) => format!("discovery and {volumes}"),
     }
 }

@@ -60,6 +60,8 @@ pub(super) struct ReadIscsi {
     pub iscsi: Iscsi,
     /// One for each portal; empty when the default holds.
     pub listen_spans: Vec<Range<usize>>,
+    /// Users of discovery are given, be they right or wrong.
+    pub has_discovery_chap: bool,
 }
 
 pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> ReadIscsi {
@@ -72,6 +74,7 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Rea
             discovery_chap: Vec::new(),
         },
         listen_spans: Vec::new(),
+        has_discovery_chap: false,
     };
     let table = value.and_then(|value| value.table(problems, "a section", "in [iscsi]", KEYS));
     if let Some(table) = table {
@@ -89,7 +92,8 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Rea
             read.iscsi.nop_timeout = time.unwrap_or(NOP_TIMEOUT);
         }
         if let Some(value) = table.value("discovery_chap") {
-            read.iscsi.discovery_chap = chap::users(problems, value, "in `discovery_chap`");
+            read.has_discovery_chap = value.is_filled_list();
+            read.iscsi.discovery_chap = chap::users(problems, value, "in `discovery_chap` of [iscsi]");
         }
     }
     if read.iscsi.listen.is_empty() {
@@ -100,11 +104,11 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Rea
 
 fn read_listen(problems: &mut Problems<'_>, value: Value<'_>, read: &mut ReadIscsi) {
     let takes = "a list such as [\"127.0.0.1:3260\"]";
-    let before = value.list(problems, takes);
-    if before.is_empty() && value.is_list() {
+    let portals = value.list(problems, takes);
+    if portals.is_empty() && value.is_list() {
         problems.add_hint(value.span(), "`listen` names no portal", "write listen = [\"127.0.0.1:3260\"]");
     }
-    for portal in before {
+    for portal in portals {
         let Some(text) = portal.string(problems, "an address and a port such as \"127.0.0.1:3260\"") else {
             continue;
         };

@@ -117,6 +117,15 @@ fn collect(value: &DeValue<'_>, span: Range<usize>, hide: bool, secrets: &mut Ve
     }
 }
 
+/// Whether `key` is a key of any section, and none that only stands inside of a table of users.
+fn is_declared(key: &str) -> bool {
+    let users = super::chap::KEYS;
+    super::sections()
+        .iter()
+        .flat_map(|(_, keys)| keys.iter())
+        .any(|known| known.name == key && !users.iter().any(|user| user.name == key))
+}
+
 fn near(key: &str, word: &str) -> bool {
     key.contains(word) || strsim::osa_distance(key, word) <= 2
 }
@@ -129,15 +138,13 @@ pub(super) fn secrets_of_broken(text: &str) -> Vec<Range<usize>> {
     let mut inside_suspect = false;
     for line in text.split_inclusive('\n') {
         let lower = line.to_lowercase();
-        let opens_section = lower.trim_start().starts_with('[');
+        let header = line.split('#').next().unwrap_or_default().trim();
+        let opens_section =
+            header.starts_with('[') && header.ends_with(']') && !header.contains(['=', '"', '\'']);
         let suspect = SUSPECT.iter().any(|word| lower.contains(word));
         // A secret may stand on a later line than its key: what follows a suspect line is hidden up to the
-        // next line that begins a key or a section of its own.
-        let begins_key = lower.split('=').next().is_some_and(|key| {
-            key.len() < lower.trim_end().len()
-                && !key.trim().is_empty()
-                && key.trim().chars().all(|c| c.is_ascii_alphanumeric() || "_-.\"".contains(c))
-        });
+        // next line that begins a section or has a key of ours, and no other, in front of its `=`.
+        let begins_key = line.split_once('=').is_some_and(|(key, _)| is_declared(key.trim()));
         inside_suspect = suspect || (inside_suspect && !begins_key && !opens_section);
         let end = start + line.trim_end_matches('\n').len();
         if inside_suspect && !opens_section {

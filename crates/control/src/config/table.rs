@@ -15,6 +15,8 @@ pub(super) struct Table<'t> {
     keys: &'static [Key],
     entries: &'t DeTable<'t>,
     span: Range<usize>,
+    /// Declared keys that an unknown key was probably meant to be.
+    meant: Vec<&'static str>,
 }
 
 impl<'t> Table<'t> {
@@ -26,7 +28,7 @@ impl<'t> Table<'t> {
         entries: &'t DeTable<'t>,
         span: Range<usize>,
     ) -> Self {
-        let table = Self { title: title.into(), keys, entries, span };
+        let mut table = Self { title: title.into(), keys, entries, span, meant: Vec::new() };
         for key in entries.keys() {
             if !keys.iter().any(|known| known.name == key.get_ref().as_ref()) {
                 table.refuse(problems, key.get_ref(), key.span());
@@ -35,13 +37,13 @@ impl<'t> Table<'t> {
         table
     }
 
-    fn refuse(&self, problems: &mut Problems<'_>, key: &str, span: Range<usize>) {
-        let hint = match nearest(key, self.keys) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                let names: Vec<_> = self.keys.iter().map(|key| format!("`{}`", key.name)).collect();
-                format!("the keys here are {}", names.join(", "))
-            }
+    fn refuse(&mut self, problems: &mut Problems<'_>, key: &str, span: Range<usize>) {
+        let hint = if let Some(near) = nearest(key, self.keys) {
+            self.meant.push(near);
+            format!("did you mean `{near}`?")
+        } else {
+            let names: Vec<_> = self.keys.iter().map(|key| format!("`{}`", key.name)).collect();
+            format!("the keys here are {}", names.join(", "))
         };
         let key: String = key.chars().take(64).flat_map(char::escape_debug).collect();
         problems.add_hint(span, format!("unknown key `{key}` {}", self.title), hint);
@@ -55,6 +57,11 @@ impl<'t> Table<'t> {
     /// Where the table stands.
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
+    }
+
+    /// Whether `key` is neither there nor there under a misspelt name, which is reported already.
+    pub fn lacks(&self, key: &'static str) -> bool {
+        self.value(key).is_none() && !self.meant.contains(&key)
     }
 
     /// The value of `key`, which has to be a declared one.
@@ -202,6 +209,11 @@ impl<'t> Value<'t> {
         }
     }
 
+    /// Whether it is a list with something in it.
+    pub fn is_filled_list(self) -> bool {
+        self.node.get_ref().as_array().is_some_and(|values| !values.is_empty())
+    }
+
     /// Whether it is a list.
     pub fn is_list(self) -> bool {
         self.node.get_ref().is_array()
@@ -209,13 +221,11 @@ impl<'t> Value<'t> {
 
     /// The values of a list.
     pub fn list(self, problems: &mut Problems<'_>, takes: &str) -> Vec<Value<'t>> {
-        match self.node.get_ref() {
-            DeValue::Array(values) => values.iter().map(|node| Value { name: self.name, node }).collect(),
-            _ => {
-                self.mismatch(problems, takes);
-                Vec::new()
-            }
-        }
+        let DeValue::Array(values) = self.node.get_ref() else {
+            self.mismatch(problems, takes);
+            return Vec::new();
+        };
+        values.iter().map(|node| Value { name: self.name, node }).collect()
     }
 
     /// A table with the given keys; messages place what is in it by `title`.
@@ -226,13 +236,11 @@ impl<'t> Value<'t> {
         title: impl Into<String>,
         keys: &'static [Key],
     ) -> Option<Table<'t>> {
-        match self.node.get_ref() {
-            DeValue::Table(entries) => Some(Table::new(problems, title, keys, entries, self.span())),
-            _ => {
-                self.mismatch(problems, takes);
-                None
-            }
-        }
+        let DeValue::Table(entries) = self.node.get_ref() else {
+            self.mismatch(problems, takes);
+            return None;
+        };
+        Some(Table::new(problems, title, keys, entries, self.span()))
     }
 
     /// The string under `key`, if this is a table that has it: to name a table in messages before it is read.

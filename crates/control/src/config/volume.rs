@@ -136,6 +136,8 @@ pub(super) struct ReadVolume {
     pub volume: Volume,
     pub name_span: Range<usize>,
     pub backing_span: Range<usize>,
+    /// Users are given, be they right or wrong.
+    pub has_chap: bool,
 }
 
 pub(super) fn read_all(
@@ -160,26 +162,30 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
     };
     let table = value.table(problems, "sections [[volume]]", title, KEYS)?;
     for key in ["name", "size", "backing"] {
-        if table.value(key).is_none() {
+        if table.lacks(key) {
             missing(problems, &table, key);
         }
     }
     let name = table.value("name");
     let backing = table.value("backing");
     let block_size = table.value("block_size").map_or(512, |value| read_block_size(problems, value));
+    let of = |key: &str| format!("in `{key}` of {}", table.title().trim_start_matches("in "));
     let volume = Volume {
         name: name.and_then(|value| read_name(problems, value)).unwrap_or_default(),
         size_bytes: table.value("size").map_or(0, |value| read_size(problems, value, block_size)),
         backing: backing.and_then(|value| read_backing(problems, value, data)).unwrap_or(Backing::Null),
         block_size,
-        chap: table.value("chap").map_or_else(Vec::new, |v| chap::users(problems, v, table.title())),
-        chap_mutual: table.value("chap_mutual").and_then(|v| chap::user(problems, v, table.title())),
+        chap: table.value("chap").map_or_else(Vec::new, |value| chap::users(problems, value, &of("chap"))),
+        chap_mutual: table
+            .value("chap_mutual")
+            .and_then(|value| chap::user(problems, value, &of("chap_mutual"))),
         allow: table.value("allow").map_or_else(Vec::new, |value| read_allow(problems, value)),
         alias: table.value("alias").and_then(|value| read_alias(problems, value)),
     };
     check_mutual(problems, &table, &volume);
+    let has_chap = table.value("chap").is_some_and(Value::is_filled_list);
     let place = |value: Option<Value<'_>>| value.map_or(table.span(), Value::span);
-    Some(ReadVolume { volume, name_span: place(name), backing_span: place(backing) })
+    Some(ReadVolume { volume, name_span: place(name), backing_span: place(backing), has_chap })
 }
 
 fn missing(problems: &mut Problems<'_>, table: &Table<'_>, key: &str) {
@@ -218,7 +224,11 @@ fn read_name(problems: &mut Problems<'_>, value: Value<'_>) -> Option<String> {
         .map(|c| if "_ /".contains(c) { '-' } else { c })
         .take(MAX_NAME_BYTES)
         .collect();
-    let hint = if is_name(&suggestion) { format!("{hint}: `{suggestion}`") } else { hint.to_owned() };
+    let hint = if is_name(&suggestion) && name.len() <= MAX_NAME_BYTES {
+        format!("{hint}: `{suggestion}`")
+    } else {
+        hint.to_owned()
+    };
     problems.add_hint(value.span(), message, hint);
     None
 }
@@ -262,8 +272,10 @@ fn read_backing(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> O
     let given: Vec<_> =
         BACKING_KEYS.iter().filter_map(|key| table.value(key.name).map(|value| (key.name, value))).collect();
     let [(kind, inner)] = given[..] else {
-        let count = if given.is_empty() { "none" } else { "more than one" };
-        problems.add(value.span(), format!("`backing` takes {takes}; there is {count}"));
+        if BACKING_KEYS.iter().all(|key| table.lacks(key.name)) || given.len() > 1 {
+            let count = if given.is_empty() { "none" } else { "more than one" };
+            problems.add(value.span(), format!("`backing` takes {takes}; there is {count}"));
+        }
         return None;
     };
     match kind {
