@@ -22,6 +22,18 @@ pub struct Location {
     pub mark: Range<usize>,
 }
 
+impl Location {
+    /// The line with its number in front, and the line that marks below it what is meant.
+    pub fn quoted(&self) -> (String, String) {
+        let number = self.line.to_string();
+        let (gutter, indent) = (" ".repeat(number.len()), " ".repeat(self.mark.start));
+        (
+            format!("  {number} | {}", self.quote),
+            format!("  {gutter} | {indent}{}", "^".repeat(self.mark.len())),
+        )
+    }
+}
+
 /// One problem of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
@@ -35,12 +47,10 @@ pub struct ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(Location { file, line, column, quote, mark }) = &self.location {
-            let number = line.to_string();
-            let (gutter, indent) = (" ".repeat(number.len()), " ".repeat(mark.start));
-            writeln!(f, "{file}:{line}:{column}: {}", self.message)?;
-            writeln!(f, "  {number} | {quote}")?;
-            write!(f, "  {gutter} | {indent}{}", "^".repeat(mark.len()))?;
+        if let Some(location) = &self.location {
+            let Location { file, line, column, .. } = location;
+            let (quoted, marker) = location.quoted();
+            write!(f, "{file}:{line}:{column}: {}\n{quoted}\n{marker}", self.message)?;
         } else {
             f.write_str(&self.message)?;
         }
