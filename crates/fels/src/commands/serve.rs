@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use tracing_subscriber::EnvFilter;
 
+const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 /// What a process ends with that a second signal stopped, as shells have it for SIGINT.
 const INTERRUPTED: i32 = 130;
 
@@ -60,7 +61,7 @@ fn signals() -> Result<Signals, Failure> {
 }
 
 fn log_to_stderr(level: &str) -> Result<(), Failure> {
-    let filter = EnvFilter::try_new(level).map_err(|_| {
+    let filter = filter(level).ok_or_else(|| {
         Failure::usage(
             format!("`{level}` is not a level to log at"),
             "write error, warn, info, debug or trace, or per module, such as info,plane=debug",
@@ -74,4 +75,26 @@ fn log_to_stderr(level: &str) -> Result<(), Failure> {
         .log_internal_errors(false)
         .init();
     Ok(())
+}
+
+/// A filter of log lines. The library takes a misspelt level for the name of a module, and would log nothing.
+fn filter(text: &str) -> Option<EnvFilter> {
+    let known = |level: &str| LEVELS.iter().any(|known| known.eq_ignore_ascii_case(level.trim()));
+    let parts = text.split(',').all(|part| known(part.rsplit_once('=').map_or(part, |(_, level)| level)));
+    if parts { EnvFilter::try_new(text).ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_one_or_one_per_module() {
+        for good in ["info", "WARN", "off", "info,plane=debug", "control=trace"] {
+            assert!(filter(good).is_some(), "{good}");
+        }
+        for bad in ["", "verbose", "plane", "plane=loud", "info,,debug", "info debug"] {
+            assert!(filter(bad).is_none(), "{bad}");
+        }
+    }
 }
