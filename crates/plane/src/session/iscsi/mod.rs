@@ -1,0 +1,4 @@
+//! iSCSI sessions: RFC 7143.
+
+pub mod login;
+pub mod text;

@@ -1,0 +1,3 @@
+//! Frames to requests, and completions to frames: what initiators speak.
+
+pub mod iscsi;
