@@ -1,4 +1,4 @@
-//! CHAP users (RFC 7143 section 12.1), wherever they stand.
+//! CHAP users (RFC 7143 section 12.1.3), wherever they stand.
 
 use super::error::Problems;
 use super::key::Key;
@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::os::unix::fs::PermissionsExt;
 
-/// 96 bits: RFC 7143 section 12.1.3 wants no shorter secret where the network can be listened to.
+/// 96 bits: RFC 7143 section 9.2.1 wants IPsec where secrets are shorter.
 const MIN_SECRET_BYTES: usize = 12;
 /// A text value of a login is bounded to 255 bytes (RFC 7143 section 6.1).
 const MAX_TEXT_BYTES: usize = 255;

@@ -23,3 +23,12 @@ pub fn sections() -> [(&'static str, &'static [Key]); 5] {
         ("CHAP users", super::chap::KEYS),
     ]
 }
+
+/// The table of a section as it stands in `docs/reference/configuration.md`.
+pub fn reference_table(keys: &[Key]) -> String {
+    let rows = keys
+        .iter()
+        .map(|Key { name, takes, default, says }| format!("| `{name}` | {takes} | {default} | {says} |\n"));
+    let head = "| key | takes | default | does |\n|---|---|---|---|\n";
+    std::iter::once(head.to_owned()).chain(rows).collect()
+}

@@ -25,7 +25,7 @@ mod volume;
 pub use chap::ChapUser;
 pub use error::{ConfigError, ConfigErrors, Location};
 pub use iscsi::Iscsi;
-pub use key::{Key, sections};
+pub use key::{Key, reference_table, sections};
 pub use secret::Secret;
 pub use volume::{Backing, IQN_PREFIX, Volume};
 

@@ -70,20 +70,25 @@ pub(super) const BACKING_KEYS: &[Key] = &[
     Key {
         name: "file",
         takes: "a file, relative to `data`",
-        default: "",
+        default: "one of these four",
         says: "A sparse file, made if missing.",
     },
-    Key { name: "memory", takes: "`true`", default: "", says: "Main memory; empty again after each start." },
+    Key {
+        name: "memory",
+        takes: "`true`",
+        default: "one of these four",
+        says: "Main memory; empty again after each start.",
+    },
     Key {
         name: "null",
         takes: "`true`",
-        default: "",
+        default: "one of these four",
         says: "Nothing: writes are dropped, reads give zeroes. For measuring.",
     },
     Key {
         name: "device",
         takes: "an absolute path",
-        default: "",
+        default: "one of these four",
         says: "A block device, such as `/dev/sdb`. What is on it is overwritten by initiators.",
     },
 ];
@@ -384,7 +389,7 @@ fn read_alias(problems: &mut Problems<'_>, value: Value<'_>) -> Option<String> {
     Some(alias.to_owned())
 }
 
-/// RFC 7143 section 12.1.3: the secrets of the two directions must differ; and mutual means both.
+/// RFC 7143 section 9.2.1: the secrets of the two directions must differ; and mutual means both.
 fn check_mutual(problems: &mut Problems<'_>, table: &Table<'_>, volume: &Volume) {
     let (Some(value), Some(mutual)) = (table.value("chap_mutual"), &volume.chap_mutual) else { return };
     if table.value("chap").is_none() {
