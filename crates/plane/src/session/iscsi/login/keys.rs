@@ -95,7 +95,7 @@ pub enum Operational {
     DataSequenceInOrder,
     /// `ErrorRecoveryLevel`.
     ErrorRecoveryLevel,
-    /// `TaskReporting`: 1 for ResponseFence.
+    /// `TaskReporting`: 1 for `ResponseFence`.
     TaskReporting,
     /// `iSCSIProtocolLevel`.
     ProtocolLevel,
@@ -372,7 +372,9 @@ impl Negotiation {
             self.offered |= 1 << immediate_data as usize;
         }
         let first_burst = Operational::FirstBurstLength;
-        if self.is_due(first_burst) && self.wish(first_burst) < self.results[first_burst as usize] {
+        // An initiator that asked for a short MaxBurstLength knows that this bounds the first burst too.
+        let assumed = self.result(first_burst).min(self.result(Operational::MaxBurstLength));
+        if self.is_due(first_burst) && self.wish(first_burst) < assumed {
             offers.push((key::FIRST_BURST_LENGTH, self.wish(first_burst).to_string()));
             self.offered |= 1 << first_burst as usize;
         }
