@@ -16,7 +16,7 @@ mod tests;
 
 pub use chap::{Authentication, ChapAccess, ChapCredential, ChapEntropy, Secret};
 pub use error::LoginError;
-pub use parameters::{ConnectionParameters, OperationalLimits, SessionParameters, TaskReporting};
+pub use parameters::{ConnectionParameters, LimitError, OperationalLimits, SessionParameters, TaskReporting};
 pub use state::{
     Action, Directory, Event, Login, LoginConfig, LoginOutcome, Response, SessionType, TargetAccess,
 };

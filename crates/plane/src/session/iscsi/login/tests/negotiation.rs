@@ -77,7 +77,7 @@ fn every_key_of_the_standard() {
         ("InitiatorAlias=somebody", ""),
         // Others.
         ("TaskReporting=RFC3720", "TaskReporting=RFC3720"),
-        ("TaskReporting=FastAbort,ResponseFence,RFC3720", "TaskReporting=ResponseFence"),
+        ("TaskReporting=FastAbort,ResponseFence,RFC3720", "TaskReporting=RFC3720"),
         ("TaskReporting=FastAbort", "TaskReporting=Reject"),
         ("IFMarker=Yes", "IFMarker=No"),
         ("OFMarker=No", "OFMarker=No"),
@@ -134,7 +134,7 @@ fn defaults_hold_for_what_nobody_spoke_of() {
 #[test]
 fn results_are_what_was_answered() {
     let (_, outcome) = ask_with(
-        config(),
+        limits(|limits| limits.response_fence = true),
         "HeaderDigest=CRC32C DataDigest=CRC32C,None MaxRecvDataSegmentLength=131072 MaxConnections=4 \
          InitialR2T=No ImmediateData=No MaxBurstLength=524288 FirstBurstLength=4096 DefaultTime2Wait=5 \
          DefaultTime2Retain=7 MaxOutstandingR2T=3 DataPDUInOrder=Yes ErrorRecoveryLevel=1 \
@@ -178,6 +178,7 @@ fn the_targets_own_limits_count() {
         (|l| l.immediate_data = false, "ImmediateData=Yes", "ImmediateData=No"),
         (|l| l.header_digest = false, "HeaderDigest=CRC32C,None", "HeaderDigest=None"),
         (|l| l.data_digest = false, "DataDigest=CRC32C", "DataDigest=Reject"),
+        (|l| l.response_fence = true, "TaskReporting=ResponseFence,RFC3720", "TaskReporting=ResponseFence"),
         (|l| l.max_connections = 1, "MaxConnections=9", "MaxConnections=1"),
         (|l| l.max_burst_length = 4096, "FirstBurstLength=8192", "FirstBurstLength=4096"),
     ] {
@@ -267,4 +268,23 @@ fn we_declare_our_length_once() {
     let mut peer = Peer::new();
     assert_eq!(peer.stay(OPERATIONAL, NAMES), answer(false, &format!("{TARGET} {LENGTH}")));
     assert_eq!(peer.stay(OPERATIONAL, "InitialR2T=Yes"), answer(false, "InitialR2T=Yes"));
+}
+
+#[test]
+fn limits_are_within_the_ranges_of_the_standard() {
+    assert_eq!(OperationalLimits::default().check(), Ok(()));
+    for (change, name) in [
+        ((|l| l.max_connections = 0) as fn(&mut OperationalLimits), "max_connections"),
+        (|l| l.max_recv_data_segment_length = 511, "max_recv_data_segment_length"),
+        (|l| l.max_recv_data_segment_length = 1 << 24, "max_recv_data_segment_length"),
+        (|l| l.max_burst_length = 1 << 24, "max_burst_length"),
+        (|l| l.first_burst_length = l.max_burst_length + 1, "first_burst_length"),
+        (|l| l.default_time2wait_s = 3601, "default_time2wait_s"),
+        (|l| l.default_time2retain_s = 3601, "default_time2retain_s"),
+        (|l| l.max_outstanding_r2t = 0, "max_outstanding_r2t"),
+    ] {
+        let error = limits(change).limits.check().unwrap_err();
+        assert_eq!(error.name, name);
+        assert!(error.to_string().starts_with(name), "{error}");
+    }
 }

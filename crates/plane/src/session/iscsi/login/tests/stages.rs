@@ -132,7 +132,7 @@ fn names_are_compared_without_case() {
 
 #[test]
 fn names_may_come_again_but_not_change() {
-    // libiscsi repeats its names in the operational stage after CHAP.
+    // Some versions of libiscsi repeat their names in the operational stage after CHAP.
     let repeat = format!("{NAMES} SessionType=Normal InitiatorAlias=x");
     let mut peer = Peer::new();
     assert!(matches!(peer.go(SECURITY, OPERATIONAL, &repeat), Outcome::Answer(true, _)));
