@@ -1,1 +1,39 @@
 //! One io_uring, one clock, one buffer pool and one executor per core; and their simulated twin.
+//!
+//! A [`Reactor`] owns a core's ring and runs it; a [`Ring`] is the handle through which tasks of that core reach
+//! files, sockets, time and other tasks. The only crate of Fels with `unsafe`.
+
+mod address;
+mod buffer;
+mod chunk;
+mod clock;
+mod driver;
+mod file;
+mod handle;
+mod mailbox;
+mod memory;
+mod notify;
+mod op;
+mod pooled;
+mod provided;
+mod remote;
+mod ring;
+mod send_list;
+mod socket;
+mod task;
+mod uring;
+
+pub use buffer::{ALIGNMENT, Buffer, LARGEST, Shared, in_use};
+pub use chunk::Chunk;
+pub use clock::Instant;
+pub use file::{File, FileOptions};
+pub use mailbox::{Receiver, Sender, mailbox};
+pub use memory::{Memory, PAGE};
+pub use notify::Notify;
+pub use pooled::{Pooled, PooledFuture};
+pub use ring::{Options, Reactor, Ring, Sleep, StartError};
+pub use send_list::{MAX_SEGMENTS, SendList};
+pub use socket::{Detached, Listener, Socket};
+
+#[cfg(test)]
+mod tests;

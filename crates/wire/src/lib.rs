@@ -1,3 +1,4 @@
 //! Pure codecs: no I/O, no clock, no allocation on the request path.
 
 pub mod iscsi;
+pub mod scsi;

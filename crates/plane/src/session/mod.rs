@@ -1,3 +1,3 @@
-//! Frames to requests: what initiators speak.
+//! Frames to requests, and completions to frames: what initiators speak.
 
 pub mod iscsi;

@@ -1,0 +1,322 @@
+//! Buffers: owned, aligned for direct I/O, taken from and given back to this thread's pool.
+//!
+//! A [`Buffer`] has one owner who may write; [`Buffer::share`] turns it into a [`Shared`], of which parts can be
+//! queued for sending at several places at once. Memory goes back to the pool with the last of them.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::cell::{Cell, RefCell};
+use std::ops::{Deref, DerefMut, Range};
+use std::ptr::{self, NonNull};
+
+/// Alignment of every buffer, in bytes: enough for direct I/O on any disk.
+pub const ALIGNMENT: usize = 4096;
+/// The smallest size class, in bytes.
+const SMALLEST: usize = 4096;
+/// Largest buffer that can be had, in bytes.
+pub const LARGEST: usize = SMALLEST << (CLASSES - 1);
+const CLASSES: usize = 13; // 4 KiB to 16 MiB
+/// What a thread keeps for later, in bytes; beyond it memory returns to the system.
+const KEEP: usize = 64 << 20;
+
+struct Block {
+    data: NonNull<u8>,
+    class: u8,
+    owners: Cell<u32>,
+}
+
+impl Block {
+    fn capacity(&self) -> usize {
+        SMALLEST << self.class
+    }
+
+    fn layout(class: u8) -> Layout {
+        // SAFETY: the alignment is a power of two and the largest class is far below isize::MAX.
+        unsafe { Layout::from_size_align_unchecked(SMALLEST << class, ALIGNMENT) }
+    }
+
+    fn allocate(class: u8) -> NonNull<Block> {
+        let layout = Self::layout(class);
+        // SAFETY: no class is empty. Zeroed, so that every byte is initialised for ever after.
+        let Some(data) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
+        NonNull::from(Box::leak(Box::new(Block { data, class, owners: Cell::new(1) })))
+    }
+
+    /// # Safety
+    /// `block` came from `allocate` and nobody owns it any more.
+    unsafe fn free(block: NonNull<Block>) {
+        // SAFETY: made by `Box::leak` in `allocate`.
+        let block = unsafe { Box::from_raw(block.as_ptr()) };
+        // SAFETY: allocated in `allocate` with this layout.
+        unsafe { dealloc(block.data.as_ptr(), Self::layout(block.class)) };
+    }
+}
+
+#[derive(Default)]
+struct Pool {
+    free: [Vec<NonNull<Block>>; CLASSES],
+    kept: usize,
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        for block in self.free.iter_mut().flat_map(|list| list.drain(..)) {
+            // SAFETY: blocks in the pool have no owner.
+            unsafe { Block::free(block) };
+        }
+    }
+}
+
+thread_local! {
+    static POOL: RefCell<Pool> = RefCell::default();
+    static IN_USE: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bytes of buffers that this thread has handed out and not got back.
+pub fn in_use() -> usize {
+    IN_USE.with(Cell::get)
+}
+
+fn class_for(length: usize) -> u8 {
+    assert!(length <= LARGEST, "a buffer of {length} bytes was asked for; callers bound their sizes");
+    (length.max(SMALLEST).next_power_of_two() / SMALLEST).trailing_zeros() as u8
+}
+
+fn take(length: usize) -> NonNull<Block> {
+    let class = class_for(length);
+    let block = POOL.with_borrow_mut(|pool| {
+        let block = pool.free[class as usize].pop();
+        if block.is_some() {
+            pool.kept -= SMALLEST << class;
+        }
+        block
+    });
+    IN_USE.with(|bytes| bytes.set(bytes.get() + (SMALLEST << class)));
+    let block = block.unwrap_or_else(|| Block::allocate(class));
+    // SAFETY: the block is live; the reference ends here.
+    unsafe { block.as_ref() }.owners.set(1);
+    block
+}
+
+/// Takes one owner away; the last one returns the memory.
+fn release(block: NonNull<Block>) {
+    // SAFETY: the caller owned a share of the block, so it is live.
+    let (owners, class, capacity) = unsafe {
+        let block = block.as_ref();
+        block.owners.set(block.owners.get() - 1);
+        (block.owners.get(), block.class, block.capacity())
+    };
+    if owners > 0 {
+        return;
+    }
+    IN_USE.try_with(|bytes| bytes.set(bytes.get() - capacity)).ok();
+    let kept = POOL.try_with(|pool| {
+        let mut pool = pool.borrow_mut();
+        let room = pool.kept + capacity <= KEEP;
+        if room {
+            pool.kept += capacity;
+            pool.free[class as usize].push(block);
+        }
+        room
+    });
+    if kept != Ok(true) {
+        // SAFETY: that was the last owner.
+        unsafe { Block::free(block) };
+    }
+}
+
+/// An owned run of bytes, aligned to [`ALIGNMENT`]. Contents of a new buffer are whatever was there before
+/// (never uninitialised memory); who sends it must have filled it.
+pub struct Buffer {
+    block: Option<NonNull<Block>>,
+    length: u32,
+}
+
+impl Buffer {
+    /// No bytes, no memory.
+    pub const fn empty() -> Buffer {
+        Buffer { block: None, length: 0 }
+    }
+
+    /// `length` bytes, at most [`LARGEST`], with unspecified contents.
+    pub fn new(length: usize) -> Buffer {
+        if length == 0 {
+            return Buffer::empty();
+        }
+        Buffer { block: Some(take(length)), length: length as u32 }
+    }
+
+    /// `length` zero bytes.
+    pub fn zeroed(length: usize) -> Buffer {
+        let mut buffer = Buffer::new(length);
+        buffer.fill(0);
+        buffer
+    }
+
+    /// A copy of `bytes`.
+    pub fn copy_of(bytes: &[u8]) -> Buffer {
+        let mut buffer = Buffer::new(bytes.len());
+        buffer.copy_from_slice(bytes);
+        buffer
+    }
+
+    /// Bytes that fit without another buffer.
+    pub fn capacity(&self) -> usize {
+        // SAFETY: the buffer owns its block.
+        self.block.map_or(0, |block| unsafe { block.as_ref() }.capacity())
+    }
+
+    /// Sets the length, at most the capacity.
+    pub fn set_len(&mut self, length: usize) {
+        assert!(length <= self.capacity(), "a buffer cannot grow beyond its capacity");
+        self.length = length as u32;
+    }
+
+    /// Gives up the right to write: parts of the bytes can now be owned at several places.
+    pub fn share(self) -> Shared {
+        let shared = Shared { block: self.block, start: 0, length: self.length };
+        std::mem::forget(self);
+        shared
+    }
+
+    fn pointer(&self) -> *mut u8 {
+        match self.block {
+            // SAFETY: the buffer owns its block.
+            Some(block) => unsafe { block.as_ref() }.data.as_ptr(),
+            None => ptr::without_provenance_mut(ALIGNMENT),
+        }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        if let Some(block) = self.block {
+            release(block);
+        }
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Buffer::empty()
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the block has at least `length` initialised bytes, and only `&mut self` may write them.
+        unsafe { std::slice::from_raw_parts(self.pointer(), self.length as usize) }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; a `Buffer` is the only owner of its block.
+        unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.length as usize) }
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Buffer({} bytes)", self.length)
+    }
+}
+
+/// A read-only part of a buffer; clones share the memory.
+pub struct Shared {
+    block: Option<NonNull<Block>>,
+    start: u32,
+    length: u32,
+}
+
+impl Shared {
+    /// The part `range` of this part. Panics when it lies outside.
+    pub fn slice(&self, range: Range<usize>) -> Shared {
+        assert!(range.start <= range.end && range.end <= self.length as usize);
+        let mut part = self.clone();
+        part.start += range.start as u32;
+        part.length = (range.end - range.start) as u32;
+        part
+    }
+}
+
+impl Clone for Shared {
+    fn clone(&self) -> Self {
+        if let Some(block) = self.block {
+            // SAFETY: this share keeps the block live.
+            let owners = &unsafe { block.as_ref() }.owners;
+            owners.set(owners.get().checked_add(1).expect("fewer than 2^32 parts of a buffer"));
+        }
+        Shared { block: self.block, start: self.start, length: self.length }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(block) = self.block {
+            release(block);
+        }
+    }
+}
+
+impl Deref for Shared {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        let Some(block) = self.block else { return &[] };
+        // SAFETY: `start + length` lies within the block, and nobody writes a shared block.
+        unsafe {
+            let data = block.as_ref().data.as_ptr().add(self.start as usize);
+            std::slice::from_raw_parts(data, self.length as usize)
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Shared({} bytes)", self.length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_used_again() {
+        let buffer = Buffer::new(5000);
+        let address = buffer.as_ptr();
+        assert_eq!(address.align_offset(ALIGNMENT), 0);
+        assert_eq!((buffer.len(), buffer.capacity()), (5000, 8192));
+        assert_eq!(in_use(), 8192);
+        drop(buffer);
+        assert_eq!(in_use(), 0);
+        assert_eq!(Buffer::new(8192).as_ptr(), address);
+    }
+
+    #[test]
+    fn parts_keep_the_memory() {
+        let shared = Buffer::copy_of(b"hello world").share();
+        let world = shared.slice(6..11);
+        drop(shared);
+        assert_eq!(&*world, b"world");
+        assert_eq!(&*world.slice(1..3), b"or");
+        assert_eq!(in_use(), 4096);
+        drop(world);
+        assert_eq!(in_use(), 0);
+    }
+
+    #[test]
+    fn an_empty_buffer_owns_nothing() {
+        let empty = Buffer::empty();
+        assert!(empty.is_empty() && empty.capacity() == 0);
+        assert!(empty.share().is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "outside")]
+    fn a_part_outside_is_refused() {
+        let shared = Buffer::new(10).share();
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.slice(5..11)));
+        assert!(result.is_ok(), "outside");
+    }
+}

@@ -1,0 +1,47 @@
+//! Received bytes in a buffer that the driver chose.
+
+use std::ops::Deref;
+use std::rc::Rc;
+
+use crate::buffer::Buffer;
+use crate::provided::Provided;
+
+enum Source {
+    Provided { pool: Rc<Provided>, id: u16 },
+    Owned(Buffer),
+}
+
+/// Received bytes. Drop it soon: until then the ring has one receive buffer less.
+pub struct Chunk {
+    source: Source,
+    length: usize,
+}
+
+impl Chunk {
+    pub(crate) fn provided(pool: Rc<Provided>, id: u16, length: usize) -> Chunk {
+        Chunk { source: Source::Provided { pool, id }, length }
+    }
+
+    /// Bytes that came another way: over a simulated network, or with a connection from another core.
+    pub fn owned(buffer: Buffer) -> Chunk {
+        Chunk { length: buffer.len(), source: Source::Owned(buffer) }
+    }
+}
+
+impl Deref for Chunk {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match &self.source {
+            Source::Provided { pool, id } => pool.bytes(*id, self.length),
+            Source::Owned(buffer) => buffer,
+        }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Source::Provided { pool, id } = &self.source {
+            pool.give(*id);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Who carries operations out: the kernel, or a simulated world. The same calls for both.
+
+use std::cell::RefCell;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::ops::Range;
+use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use crate::chunk::Chunk;
+use crate::clock::Instant;
+use crate::file::FileOptions;
+use crate::handle::own;
+use crate::op::{Keep, OpKey, Operation, Orphan, Table};
+use crate::uring::{Uring, Wait, checked};
+
+/// Connections that the kernel may hold for us before they are accepted.
+const BACKLOG: i32 = 4096;
+
+pub(crate) enum Driver {
+    Kernel(RefCell<Uring>),
+}
+
+impl Driver {
+    pub(crate) fn is_simulated(&self) -> bool {
+        !matches!(self, Driver::Kernel(_))
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        match self {
+            Driver::Kernel(_) => Instant::monotonic(),
+        }
+    }
+
+    pub(crate) fn submit(&self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
+        match self {
+            Driver::Kernel(uring) => uring.borrow_mut().submit(key, operation, descriptor, keep),
+        }
+    }
+
+    pub(crate) fn cancel(&self, key: OpKey) {
+        match self {
+            Driver::Kernel(uring) => uring.borrow_mut().cancel(key),
+        }
+    }
+
+    /// Submits, waits, and puts completions into `table`; what abandoned operations leave goes to `orphans`.
+    pub(crate) fn turn(&self, wait: Wait, table: &mut Table, orphans: &mut Vec<Orphan>) {
+        match self {
+            Driver::Kernel(uring) => {
+                uring
+                    .borrow_mut()
+                    .turn(wait, |key, result, flags| orphans.extend(table.complete(key, result, flags)));
+            }
+        }
+    }
+
+    pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {
+        match self {
+            Driver::Kernel(uring) => uring.borrow().chunk(result, flags),
+        }
+    }
+
+    pub(crate) fn close(&self, descriptor: RawFd) {
+        match self {
+            Driver::Kernel(_) => drop(own(descriptor)),
+        }
+    }
+
+    pub(crate) fn listen(&self, address: SocketAddr) -> io::Result<RawFd> {
+        match self {
+            Driver::Kernel(_) => {
+                let listener = TcpListener::bind(address)?;
+                // SAFETY: a listening socket of ours; only its backlog changes.
+                checked(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
+                Ok(listener.into_raw_fd())
+            }
+        }
+    }
+
+    /// A TCP socket that is not connected yet.
+    pub(crate) fn socket(&self, to: SocketAddr) -> io::Result<RawFd> {
+        match self {
+            Driver::Kernel(_) => {
+                let family = if to.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+                // SAFETY: no pointers.
+                checked(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })
+            }
+        }
+    }
+
+    /// Sends small pieces at once: what is to be gathered, we gather.
+    pub(crate) fn set_no_delay(&self, descriptor: RawFd) -> io::Result<()> {
+        match self {
+            Driver::Kernel(_) => {
+                let on: libc::c_int = 1;
+                let size = size_of::<libc::c_int>() as libc::socklen_t;
+                // SAFETY: `on` is readable for `size` bytes.
+                checked(unsafe {
+                    libc::setsockopt(
+                        descriptor,
+                        libc::IPPROTO_TCP,
+                        libc::TCP_NODELAY,
+                        (&raw const on).cast(),
+                        size,
+                    )
+                })?;
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn shutdown(&self, descriptor: RawFd) {
+        match self {
+            Driver::Kernel(_) => {
+                // SAFETY: no pointers. Fails only when the peer is gone already.
+                unsafe { libc::shutdown(descriptor, libc::SHUT_RDWR) };
+            }
+        }
+    }
+
+    /// The peer of a connection.
+    pub(crate) fn peer(&self, descriptor: RawFd) -> io::Result<SocketAddr> {
+        match self {
+            Driver::Kernel(_) => borrow_stream(descriptor, std::net::TcpStream::peer_addr),
+        }
+    }
+
+    /// The local address of a socket.
+    pub(crate) fn local(&self, descriptor: RawFd) -> io::Result<SocketAddr> {
+        match self {
+            Driver::Kernel(_) => borrow_stream(descriptor, std::net::TcpStream::local_addr),
+        }
+    }
+
+    pub(crate) fn open(&self, path: &Path, options: FileOptions) -> io::Result<RawFd> {
+        match self {
+            Driver::Kernel(_) => {
+                let mut open = OpenOptions::new();
+                open.read(true).write(!options.read_only);
+                if options.create {
+                    open.create(true).truncate(false).mode(0o600);
+                }
+                if options.direct {
+                    open.custom_flags(libc::O_DIRECT);
+                }
+                Ok(open.open(path)?.into_raw_fd())
+            }
+        }
+    }
+
+    pub(crate) fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Driver::Kernel(_) => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+            }
+        }
+    }
+
+    pub(crate) fn lock(&self, descriptor: RawFd) -> io::Result<bool> {
+        match self {
+            Driver::Kernel(_) => borrow_file(descriptor, |file| match file.try_lock() {
+                Ok(()) => Ok(true),
+                Err(std::fs::TryLockError::WouldBlock) => Ok(false),
+                Err(std::fs::TryLockError::Error(error)) => Err(error),
+            }),
+        }
+    }
+
+    /// Bytes of a file or block device.
+    pub(crate) fn length(&self, descriptor: RawFd) -> io::Result<u64> {
+        match self {
+            Driver::Kernel(_) => {
+                borrow_file(descriptor, |mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)))
+            }
+        }
+    }
+
+    pub(crate) fn set_length(&self, descriptor: RawFd, length: u64) -> io::Result<()> {
+        match self {
+            Driver::Kernel(_) => borrow_file(descriptor, |file| file.set_len(length)),
+        }
+    }
+
+    /// The first run of data at or after `offset`; none when only holes follow.
+    pub(crate) fn data_after(&self, descriptor: RawFd, offset: u64) -> io::Result<Option<Range<u64>>> {
+        match self {
+            Driver::Kernel(_) => {
+                // SAFETY: no pointers; the file position is nobody's, as all our reads and writes name their offset.
+                let start = unsafe { libc::lseek(descriptor, offset as i64, libc::SEEK_DATA) };
+                if start < 0 {
+                    let error = io::Error::last_os_error();
+                    return if error.raw_os_error() == Some(libc::ENXIO) { Ok(None) } else { Err(error) };
+                }
+                // SAFETY: as above.
+                let end = unsafe { libc::lseek(descriptor, start, libc::SEEK_HOLE) };
+                if end < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                Ok(Some(start as u64..end as u64))
+            }
+        }
+    }
+
+    /// The alignment that direct I/O on the file asks for, in bytes.
+    pub(crate) fn direct_alignment(&self, descriptor: RawFd) -> io::Result<u32> {
+        match self {
+            Driver::Kernel(_) => {
+                // SAFETY: zeroes are a valid `statx`, the path is an empty C string, and the result is checked.
+                let status = unsafe {
+                    let mut status: libc::statx = std::mem::zeroed();
+                    let flags = libc::AT_EMPTY_PATH;
+                    checked(libc::statx(
+                        descriptor,
+                        c"".as_ptr(),
+                        flags,
+                        libc::STATX_DIOALIGN,
+                        &raw mut status,
+                    ))?;
+                    status
+                };
+                let known = status.stx_mask & libc::STATX_DIOALIGN != 0 && status.stx_dio_offset_align != 0;
+                Ok(if known { status.stx_dio_offset_align.max(status.stx_dio_mem_align) } else { 512 })
+            }
+        }
+    }
+}
+
+fn borrow_file<T>(descriptor: RawFd, look: impl FnOnce(&File) -> io::Result<T>) -> io::Result<T> {
+    let file = std::mem::ManuallyDrop::new(File::from(own(descriptor)));
+    look(&file)
+}
+
+fn borrow_stream<T>(
+    descriptor: RawFd,
+    look: impl FnOnce(&std::net::TcpStream) -> io::Result<T>,
+) -> io::Result<T> {
+    let stream = std::mem::ManuallyDrop::new(std::net::TcpStream::from(own(descriptor)));
+    look(&stream)
+}

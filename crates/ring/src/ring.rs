@@ -1,0 +1,324 @@
+//! The reactor of one core and the handle through which everything on that core uses it.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::chunk::Chunk;
+use crate::clock::Instant;
+use crate::driver::Driver;
+use crate::handle::Handle;
+use crate::op::{Abandoned, Keep, OpKey, Operation, Orphan, Outcome, Table};
+use crate::pooled::PooledFuture;
+use crate::remote::{Remote, bell, enter};
+use crate::task::Executor;
+use crate::uring::{Uring, Wait};
+
+/// Polls of tasks between two looks at the kernel.
+const POLLS_PER_TURN: usize = 1024;
+/// How long a reactor that goes waits for the kernel to let go of its operations.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// What a reactor is made with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Submission entries; completions have four times as many.
+    pub entries: u32,
+    /// Receive buffers shared by all connections of the ring; a power of two.
+    pub receive_buffers: u16,
+    /// Bytes of each.
+    pub receive_buffer_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { entries: 1024, receive_buffers: 128, receive_buffer_bytes: 64 << 10 }
+    }
+}
+
+/// Why a reactor could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The kernel refuses io_uring, or lacks what Fels needs of it.
+    #[error(
+        "the kernel gave no io_uring ({0}); hint: Fels needs Linux 6.1 or newer, the sysctl \
+         kernel.io_uring_disabled at 0, and a container that allows io_uring"
+    )]
+    Uring(#[source] io::Error),
+    /// No eventfd.
+    #[error("the kernel gave no eventfd ({0}); hint: raise the limit of open files (ulimit -n)")]
+    Bell(#[source] io::Error),
+}
+
+pub(crate) struct Inner {
+    pub(crate) executor: Executor,
+    table: RefCell<Table>,
+    pub(crate) driver: Driver,
+    now: Cell<Instant>,
+}
+
+/// A handle to the reactor of this core; clones are cheap. Not `Send`.
+#[derive(Clone)]
+pub struct Ring(pub(crate) Rc<Inner>);
+
+/// Owns a core's ring: runs it, and drains it when dropped.
+pub struct Reactor {
+    ring: Ring,
+}
+
+impl Reactor {
+    /// A reactor on the kernel's io_uring. It must be run by the thread that made it.
+    pub fn new(options: &Options) -> Result<Reactor, StartError> {
+        let ours = bell().map_err(StartError::Bell)?;
+        let theirs = ours.try_clone().map_err(StartError::Bell)?;
+        let uring = Uring::new(options, ours)?;
+        let (id, remote) = Remote::register(Some(theirs));
+        Ok(Reactor::with_driver(Executor::new(id, remote), Driver::Kernel(RefCell::new(uring))))
+    }
+
+    pub(crate) fn with_driver(executor: Executor, driver: Driver) -> Reactor {
+        let now = Cell::new(driver.now());
+        Reactor { ring: Ring(Rc::new(Inner { executor, table: RefCell::default(), driver, now })) }
+    }
+
+    /// The handle for everything that runs here.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Runs until `future` is done.
+    pub fn block_on<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> T {
+        let result = Rc::new(RefCell::new(None));
+        let store = result.clone();
+        let main = PooledFuture::future(async move {
+            let value = future.await;
+            store.replace(Some(value));
+        });
+        self.ring.0.executor.spawn_later(main);
+        loop {
+            if let Some(value) = result.take() {
+                return value;
+            }
+            self.turn_unless(|| result.borrow().is_some());
+        }
+    }
+
+    /// One turn: wake-ups and timers, tasks that can go on, submission, completions. Sleeps when nothing can go on,
+    /// unless `done` says that there is nothing to wait for.
+    pub(crate) fn turn_unless(&self, done: impl Fn() -> bool) {
+        let inner = &self.ring.0;
+        enter(&inner.executor, || {
+            inner.now.set(inner.driver.now());
+            inner.executor.collect(inner.now.get());
+            inner.executor.run(POLLS_PER_TURN);
+            let wait = if done() || inner.executor.has_ready() {
+                Wait::No
+            } else {
+                match inner.executor.next_deadline() {
+                    Some(deadline) => Wait::For(deadline.since(inner.driver.now())),
+                    None => Wait::Forever,
+                }
+            };
+            self.ring.look(wait);
+        });
+    }
+}
+
+impl Drop for Reactor {
+    fn drop(&mut self) {
+        let inner = &self.ring.0;
+        enter(&inner.executor, || {
+            inner.executor.clear();
+            let start = inner.driver.now();
+            while inner.table.borrow().in_flight() > 0 && inner.driver.now().since(start) < DRAIN {
+                self.ring.look(Wait::For(Duration::from_millis(100)));
+                if inner.driver.is_simulated() {
+                    break;
+                }
+            }
+        });
+        Remote::unregister(inner.executor.id());
+        if inner.table.borrow().in_flight() > 0 && !inner.driver.is_simulated() {
+            // The kernel still writes to buffers of ours: better to leak them than to free them.
+            std::mem::forget(self.ring.clone());
+        }
+    }
+}
+
+impl Ring {
+    /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.
+    pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
+        self.0.executor.spawn(PooledFuture::future(future));
+    }
+
+    /// Starts a task that first runs after the current one has come to a wait.
+    pub fn spawn_later(&self, future: impl Future<Output = ()> + 'static) {
+        self.0.executor.spawn_later(PooledFuture::future(future));
+    }
+
+    /// The clock.
+    pub fn now(&self) -> Instant {
+        self.0.driver.now()
+    }
+
+    /// The clock as it stood when this turn began: costs nothing.
+    pub fn turn_time(&self) -> Instant {
+        self.0.now.get()
+    }
+
+    /// Waits until `deadline`.
+    pub fn sleep_until(&self, deadline: Instant) -> Sleep {
+        Sleep { ring: self.clone(), deadline, registered: false }
+    }
+
+    /// Waits for `span`.
+    pub fn sleep(&self, span: Duration) -> Sleep {
+        self.sleep_until(self.now() + span)
+    }
+
+    /// Lets every other task that can go on do so first.
+    pub async fn yield_now(&self) {
+        let mut yielded = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut yielded, true) {
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// The future's value, or `None` when it takes longer than `span`. An operation it waits for is abandoned, and
+    /// cancelled where the kernel can.
+    pub async fn timeout<T>(&self, span: Duration, future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        let mut sleep = pin!(self.sleep(span));
+        poll_fn(|context| {
+            if let Poll::Ready(value) = future.as_mut().poll(context) {
+                return Poll::Ready(Some(value));
+            }
+            sleep.as_mut().poll(context).map(|()| None)
+        })
+        .await
+    }
+
+    pub(crate) fn submit(&self, handle: &Rc<Handle>, operation: Operation, keep: Keep) -> Op {
+        let mut table = self.0.table.borrow_mut();
+        let key = table.insert(operation, handle.clone(), keep);
+        if let Some(keep) = table.keep(key) {
+            self.0.driver.submit(key, operation, handle.descriptor, keep);
+        }
+        Op { ring: self.clone(), key: Some(key) }
+    }
+
+    /// Submits, waits as told, takes in completions.
+    fn look(&self, wait: Wait) {
+        let mut orphans = Vec::new();
+        {
+            let table = &mut *self.0.table.borrow_mut();
+            self.0.driver.turn(wait, table, &mut orphans);
+        }
+        for orphan in orphans {
+            self.clean_up(&orphan);
+        }
+    }
+
+    /// What an abandoned operation brought is given back: a connection, a receive buffer.
+    fn clean_up(&self, orphan: &Orphan) {
+        match orphan.operation {
+            Operation::Accept if orphan.result >= 0 => self.close(orphan.result),
+            Operation::Receive => drop(self.0.driver.chunk(orphan.result, orphan.flags)),
+            _ => {}
+        }
+    }
+
+    fn abandon(&self, key: OpKey) {
+        let abandoned = self.0.table.borrow_mut().abandon(key);
+        match abandoned {
+            Abandoned::Nothing => {}
+            Abandoned::Completed(orphan) => self.clean_up(&orphan),
+            // What was begun on a disk is let finish: half a write is worse than a whole one.
+            Abandoned::InFlight(
+                Operation::Accept
+                | Operation::Connect { .. }
+                | Operation::Receive
+                | Operation::ReceiveInto { .. }
+                | Operation::Send,
+            ) => self.0.driver.cancel(key),
+            Abandoned::InFlight(_) => {}
+        }
+    }
+
+    pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {
+        self.0.driver.chunk(result, flags)
+    }
+
+    pub(crate) fn close(&self, descriptor: RawFd) {
+        self.0.driver.close(descriptor);
+    }
+
+    pub(crate) fn handle(&self, descriptor: RawFd) -> Rc<Handle> {
+        Rc::new(Handle::new(self.clone(), descriptor))
+    }
+
+    pub(crate) fn peer(&self, descriptor: RawFd) -> io::Result<SocketAddr> {
+        self.0.driver.peer(descriptor)
+    }
+}
+
+/// An operation in flight. Dropping it abandons the result; what the operation owns stays until it completes.
+pub(crate) struct Op {
+    ring: Ring,
+    key: Option<OpKey>,
+}
+
+impl Future for Op {
+    type Output = Outcome;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+        let key = self.key.expect("an operation is not polled after its end");
+        let outcome = self.ring.0.table.borrow_mut().poll(key, context.waker());
+        match outcome {
+            Some(outcome) => {
+                self.key = None;
+                Poll::Ready(outcome)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Op {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            self.ring.abandon(key);
+        }
+    }
+}
+
+/// Ends at its deadline.
+pub struct Sleep {
+    ring: Ring,
+    deadline: Instant,
+    registered: bool,
+}
+
+impl Future for Sleep {
+    type Output = ();
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.ring.now() >= self.deadline {
+            return Poll::Ready(());
+        }
+        if !self.registered {
+            self.registered = true;
+            self.ring.0.executor.wake_at(self.deadline, context.waker().clone());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,131 @@
+//! What one gathered send carries: small pieces copied in, large ones shared.
+
+use std::ptr;
+
+use crate::buffer::Shared;
+
+/// Most pieces in one send (the kernel's `IOV_MAX`).
+pub const MAX_SEGMENTS: usize = 1024;
+
+enum Segment {
+    /// A range of `inline`.
+    Inline {
+        start: usize,
+        length: usize,
+    },
+    Shared(Shared),
+}
+
+/// Bytes to send in order. Keeps its memory when cleared, so that one list serves a connection for life.
+pub struct SendList {
+    inline: Vec<u8>,
+    segments: Vec<Segment>,
+    length: usize,
+    iovecs: Vec<libc::iovec>,
+    message: libc::msghdr,
+}
+
+impl SendList {
+    /// An empty list.
+    pub fn new() -> Box<SendList> {
+        // SAFETY: all zeroes is a valid `msghdr`: no name, no pieces, no control data.
+        let message = unsafe { std::mem::zeroed() };
+        Box::new(SendList {
+            inline: Vec::new(),
+            segments: Vec::new(),
+            length: 0,
+            iovecs: Vec::new(),
+            message,
+        })
+    }
+
+    /// Appends a copy of `bytes`: for headers, padding and digests.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let start = self.inline.len();
+        self.inline.extend_from_slice(bytes);
+        self.length += bytes.len();
+        match self.segments.last_mut() {
+            Some(Segment::Inline { length, .. }) => *length += bytes.len(),
+            _ => self.segments.push(Segment::Inline { start, length: bytes.len() }),
+        }
+    }
+
+    /// Appends a part of a buffer without a copy.
+    pub fn push(&mut self, part: Shared) {
+        if !part.is_empty() {
+            self.length += part.len();
+            self.segments.push(Segment::Shared(part));
+        }
+    }
+
+    /// Bytes in all.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Pieces in all; a send takes at most [`MAX_SEGMENTS`].
+    pub fn segments(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Forgets everything but the memory.
+    pub fn clear(&mut self) {
+        self.inline.clear();
+        self.segments.clear();
+        self.iovecs.clear();
+        self.length = 0;
+    }
+
+    /// The pieces in order.
+    pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        self.segments.iter().map(|segment| match segment {
+            Segment::Inline { start, length } => &self.inline[*start..*start + *length],
+            Segment::Shared(part) => &part[..],
+        })
+    }
+
+    /// The message for the kernel. Valid until the list is changed or moved out of its box.
+    pub(crate) fn message(&mut self) -> *const libc::msghdr {
+        let SendList { inline, segments, iovecs, message, .. } = self;
+        iovecs.clear();
+        iovecs.extend(segments.iter().map(|segment| {
+            let bytes = match segment {
+                Segment::Inline { start, length } => &inline[*start..*start + *length],
+                Segment::Shared(part) => &part[..],
+            };
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+        }));
+        message.msg_iov = iovecs.as_mut_ptr();
+        message.msg_iovlen = iovecs.len();
+        ptr::from_ref(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Buffer;
+
+    #[test]
+    fn small_pieces_join_and_large_ones_are_shared() {
+        let mut list = SendList::new();
+        let data = Buffer::copy_of(b"data").share();
+        list.push_bytes(b"head");
+        list.push_bytes(b"er ");
+        list.push(data.clone());
+        list.push_bytes(b" tail");
+        let pieces: Vec<_> = list.pieces().collect();
+        assert_eq!(pieces, [&b"header "[..], b"data", b" tail"]);
+        assert_eq!((list.len(), list.segments()), (16, 3));
+        list.clear();
+        assert!(list.is_empty());
+    }
+}

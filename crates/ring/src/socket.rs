@@ -1,0 +1,141 @@
+//! TCP: listeners and connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::os::fd::RawFd;
+use std::rc::Rc;
+use std::time::Duration;
+
+use crate::buffer::Buffer;
+use crate::chunk::Chunk;
+use crate::file::count;
+use crate::handle::Handle;
+use crate::op::{Keep, Operation};
+use crate::ring::Ring;
+use crate::send_list::{MAX_SEGMENTS, SendList};
+
+/// Waits for connections.
+pub struct Listener(Rc<Handle>);
+
+impl Listener {
+    /// Listens on `address`; port 0 takes a free one.
+    pub fn bind(ring: &Ring, address: SocketAddr) -> io::Result<Listener> {
+        Ok(Listener(ring.handle(ring.0.driver.listen(address)?)))
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.0.ring().0.driver.local(self.0.descriptor)
+    }
+
+    /// The next connection and its peer.
+    pub async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
+        let ring = self.0.ring();
+        let outcome = ring.submit(&self.0, Operation::Accept, Keep::Nothing).await;
+        count(&outcome)?;
+        let socket = Socket(ring.handle(outcome.result));
+        ring.0.driver.set_no_delay(outcome.result)?;
+        let peer = ring.peer(outcome.result)?;
+        Ok((socket, peer))
+    }
+}
+
+/// One end of a connection. Clones share it.
+#[derive(Clone)]
+pub struct Socket(Rc<Handle>);
+
+/// A connection on its way from one ring to another.
+pub struct Detached(RawFd);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        drop(crate::handle::own(self.0));
+    }
+}
+
+impl Socket {
+    /// Connects to `to`.
+    pub async fn connect(ring: &Ring, to: SocketAddr) -> io::Result<Socket> {
+        let socket = Socket(ring.handle(ring.0.driver.socket(to)?));
+        // SAFETY: zeroes are a valid `sockaddr_storage`.
+        let address = Box::new(unsafe { std::mem::zeroed() });
+        count(&ring.submit(&socket.0, Operation::Connect { to }, Keep::Address(address)).await)?;
+        ring.0.driver.set_no_delay(socket.0.descriptor)?;
+        Ok(socket)
+    }
+
+    /// The next bytes, as many as have come; empty at the end of the stream.
+    pub async fn receive(&self) -> io::Result<Chunk> {
+        let ring = self.0.ring();
+        loop {
+            let outcome = ring.submit(&self.0, Operation::Receive, Keep::Nothing).await;
+            match count(&outcome) {
+                Ok(_) => {
+                    let chunk = ring.chunk(outcome.result, outcome.flags);
+                    return Ok(chunk.unwrap_or_else(|| Chunk::owned(Buffer::empty())));
+                }
+                // All receive buffers are in use this moment; they come back within a turn.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    ring.sleep(Duration::from_micros(100)).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Bytes into `buffer` from `start`, as many as have come; 0 at the end of the stream.
+    pub async fn receive_into(&self, buffer: Buffer, start: usize) -> (io::Result<usize>, Buffer) {
+        let end = buffer.len();
+        self.receive_range(buffer, start..end).await
+    }
+
+    /// The same into a part of `buffer` only. Panics when the part lies outside of it.
+    pub async fn receive_range(&self, buffer: Buffer, part: Range<usize>) -> (io::Result<usize>, Buffer) {
+        let operation = Operation::ReceiveInto { start: part.start, end: part.end };
+        let outcome = self.0.ring().submit(&self.0, operation, Keep::Buffer(buffer)).await;
+        let count = count(&outcome);
+        let Keep::Buffer(buffer) = outcome.keep else { unreachable!("a receive keeps its buffer") };
+        (count, buffer)
+    }
+
+    /// Sends the whole list, of at most [`MAX_SEGMENTS`] pieces. Less than all means that the peer is gone.
+    pub async fn send(&self, list: Box<SendList>) -> (io::Result<()>, Box<SendList>) {
+        assert!(list.segments() <= MAX_SEGMENTS);
+        let length = list.len();
+        let outcome = self.0.ring().submit(&self.0, Operation::Send, Keep::List(list)).await;
+        let result = match count(&outcome) {
+            Ok(sent) if sent < length => Err(io::ErrorKind::WriteZero.into()),
+            other => other.map(|_| ()),
+        };
+        let Keep::List(list) = outcome.keep else { unreachable!("a send keeps its list") };
+        (result, list)
+    }
+
+    /// Ends the connection in both directions: waits of either side end.
+    pub fn shutdown(&self) {
+        self.0.ring().0.driver.shutdown(self.0.descriptor);
+    }
+
+    /// The peer's address.
+    pub fn peer(&self) -> io::Result<SocketAddr> {
+        self.0.ring().peer(self.0.descriptor)
+    }
+
+    /// Our own address.
+    pub fn local(&self) -> io::Result<SocketAddr> {
+        self.0.ring().0.driver.local(self.0.descriptor)
+    }
+
+    /// Takes the connection off this ring, to be sent to another one. `None` while a clone or an operation uses it.
+    pub fn detach(self) -> Option<Detached> {
+        Rc::into_inner(self.0).map(|handle| Detached(handle.into_descriptor()))
+    }
+
+    /// Puts a connection onto `ring`.
+    pub fn attach(ring: &Ring, detached: Detached) -> Socket {
+        let descriptor = detached.0;
+        std::mem::forget(detached);
+        Socket(ring.handle(descriptor))
+    }
+}

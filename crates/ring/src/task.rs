@@ -1,0 +1,191 @@
+//! The executor of one core: tasks in a slab, a queue of those that can go on, and timers.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use crate::clock::Instant;
+use crate::pooled::PooledFuture;
+use crate::remote::{Remote, TaskId};
+
+struct Task {
+    generation: u16,
+    queued: bool,
+    live: bool,
+    /// Absent while it is being polled.
+    future: Option<PooledFuture<'static, ()>>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    slots: Vec<Task>,
+    free: Vec<u32>,
+    ready: VecDeque<TaskId>,
+}
+
+struct Timer {
+    deadline: Instant,
+    order: u64,
+    waker: Waker,
+}
+
+impl PartialEq for Timer {
+    fn eq(&self, other: &Self) -> bool {
+        (self.deadline, self.order) == (other.deadline, other.order)
+    }
+}
+impl Eq for Timer {}
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Timer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.deadline, self.order).cmp(&(other.deadline, other.order))
+    }
+}
+
+pub(crate) struct Executor {
+    id: u16,
+    tasks: RefCell<Tasks>,
+    timers: RefCell<BinaryHeap<Reverse<Timer>>>,
+    timer_order: Cell<u64>,
+    remote: Arc<Remote>,
+    arrived: RefCell<Vec<TaskId>>,
+}
+
+impl Executor {
+    pub(crate) fn new(id: u16, remote: Arc<Remote>) -> Executor {
+        Executor {
+            id,
+            tasks: RefCell::default(),
+            timers: RefCell::default(),
+            timer_order: Cell::new(0),
+            remote,
+            arrived: RefCell::default(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> u16 {
+        self.id
+    }
+
+    /// Puts a task into the queue of those that can go on.
+    pub(crate) fn wake(&self, id: TaskId) {
+        let mut tasks = self.tasks.borrow_mut();
+        if let Some(task) = tasks.slots.get_mut(id.task())
+            && task.live
+            && task.generation == id.generation()
+            && !task.queued
+        {
+            task.queued = true;
+            tasks.ready.push_back(id);
+        }
+    }
+
+    /// Starts a task: it runs at once, up to its first wait, before this returns.
+    pub(crate) fn spawn(&self, future: PooledFuture<'static, ()>) {
+        let id = self.insert();
+        self.poll(id, future);
+    }
+
+    /// Starts a task that first runs in a later turn.
+    pub(crate) fn spawn_later(&self, future: PooledFuture<'static, ()>) -> TaskId {
+        let id = self.insert();
+        self.tasks.borrow_mut().slots[id.task()].future = Some(future);
+        self.wake(id);
+        id
+    }
+
+    fn insert(&self) -> TaskId {
+        let mut tasks = self.tasks.borrow_mut();
+        let index = tasks.free.pop().unwrap_or_else(|| {
+            tasks.slots.push(Task { generation: 0, queued: false, live: false, future: None });
+            u32::try_from(tasks.slots.len() - 1).expect("fewer than 2^32 tasks")
+        });
+        let task = &mut tasks.slots[index as usize];
+        task.live = true;
+        task.queued = false;
+        TaskId::new(self.id, task.generation, index)
+    }
+
+    fn poll(&self, id: TaskId, mut future: PooledFuture<'static, ()>) {
+        let waker = id.waker();
+        let poll = Pin::new(&mut future).poll(&mut Context::from_waker(&waker));
+        let mut tasks = self.tasks.borrow_mut();
+        let task = &mut tasks.slots[id.task()];
+        if poll.is_pending() {
+            task.future = Some(future);
+            return;
+        }
+        task.live = false;
+        task.generation = task.generation.wrapping_add(1);
+        tasks.free.push(id.task() as u32);
+        drop(tasks);
+        // Outside of the borrow: what the task owned may wake others while it goes.
+        drop(future);
+    }
+
+    /// Runs what can go on, at most `limit` polls. True when something ran.
+    pub(crate) fn run(&self, limit: usize) -> bool {
+        for count in 0..limit {
+            let mut tasks = self.tasks.borrow_mut();
+            let Some(id) = tasks.ready.pop_front() else { return count > 0 };
+            let task = &mut tasks.slots[id.task()];
+            task.queued = false;
+            let Some(future) = task.future.take() else { continue };
+            drop(tasks);
+            self.poll(id, future);
+        }
+        true
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.tasks.borrow().ready.is_empty() || self.remote.is_told()
+    }
+
+    /// Takes in wake-ups from other threads and from timers that are due at `now`.
+    pub(crate) fn collect(&self, now: Instant) {
+        let mut arrived = self.arrived.borrow_mut();
+        self.remote.drain(&mut arrived);
+        for id in arrived.drain(..) {
+            self.wake(id);
+        }
+        let mut timers = self.timers.borrow_mut();
+        while timers.peek().is_some_and(|Reverse(timer)| timer.deadline <= now) {
+            if let Some(Reverse(timer)) = timers.pop() {
+                timer.waker.wake();
+            }
+        }
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.borrow().peek().map(|Reverse(timer)| timer.deadline)
+    }
+
+    pub(crate) fn wake_at(&self, deadline: Instant, waker: Waker) {
+        let order = self.timer_order.get();
+        self.timer_order.set(order + 1);
+        self.timers.borrow_mut().push(Reverse(Timer { deadline, order, waker }));
+    }
+
+    /// Drops every task. What they own goes with them; tasks started meanwhile go too.
+    pub(crate) fn clear(&self) {
+        loop {
+            let futures: Vec<_> = {
+                let mut tasks = self.tasks.borrow_mut();
+                tasks.ready.clear();
+                tasks.slots.iter_mut().filter_map(|task| task.future.take()).collect()
+            };
+            self.timers.borrow_mut().clear();
+            if futures.is_empty() {
+                return;
+            }
+        }
+    }
+}

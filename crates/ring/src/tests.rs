@@ -1,0 +1,171 @@
+//! The reactor on the real kernel.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::*;
+
+fn run<T: 'static, F: Future<Output = T> + 'static>(test: impl FnOnce(Ring) -> F) -> T {
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    reactor.block_on(test(ring))
+}
+
+#[test]
+fn a_task_runs_at_once_up_to_its_first_wait() {
+    run(|ring| async move {
+        let seen = Rc::new(Cell::new(0));
+        let (inner, clock) = (seen.clone(), ring.clone());
+        ring.spawn(async move {
+            inner.set(1);
+            clock.sleep(Duration::from_millis(1)).await;
+            inner.set(2);
+        });
+        assert_eq!(seen.get(), 1);
+        ring.sleep(Duration::from_millis(20)).await;
+        assert_eq!(seen.get(), 2);
+    });
+}
+
+#[test]
+fn bytes_travel_over_a_connection() {
+    run(|ring| async move {
+        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.address().unwrap();
+        let server = ring.clone();
+        ring.spawn(async move {
+            let (socket, _) = listener.accept().await.unwrap();
+            let mut list = SendList::new();
+            list.push_bytes(b"head");
+            list.push(Buffer::copy_of(&vec![7; 100_000]).share());
+            let (sent, _) = socket.send(list).await;
+            sent.unwrap();
+            assert_eq!(&*socket.receive().await.unwrap(), b"thanks");
+            socket.shutdown();
+            drop(server);
+        });
+        let socket = Socket::connect(&ring, address).await.unwrap();
+        let chunk = socket.receive().await.unwrap();
+        assert_eq!(&chunk[..4], b"head");
+        let mut got = chunk.len();
+        drop(chunk);
+        let mut buffer = Buffer::new(100_004);
+        while got < 100_004 {
+            let (count, back) = socket.receive_into(buffer, got).await;
+            buffer = back;
+            got += count.unwrap();
+        }
+        assert_eq!(buffer[100_003], 7);
+        let mut list = SendList::new();
+        list.push_bytes(b"thanks");
+        socket.send(list).await.0.unwrap();
+        assert!(socket.receive().await.unwrap().is_empty(), "the end of the stream");
+    });
+}
+
+#[test]
+fn a_file_keeps_what_is_written() {
+    let path = std::env::temp_dir().join(format!("fels-ring-{}", std::process::id()));
+    let file_path = path.clone();
+    run(|ring| async move {
+        let options = FileOptions { create: true, ..FileOptions::default() };
+        let file = File::open(&ring, &file_path, options).unwrap();
+        file.set_length(1 << 20).unwrap();
+        let (written, buffer) = file.write_at(Buffer::copy_of(&[5; 8192]), 4096, true).await;
+        assert_eq!(written.unwrap(), 8192);
+        file.sync().await.unwrap();
+        let (read, buffer) = file.read_at(buffer, 8192).await;
+        assert_eq!((read.unwrap(), buffer[0], buffer[4095], buffer[4096]), (8192, 5, 5, 0));
+        file.punch(4096, 4096).await.unwrap();
+        assert_eq!(file.data_after(0).unwrap().map(|run| run.start), Some(8192));
+        assert!(file.try_lock().unwrap());
+        let second = File::open(&ring, &file_path, FileOptions::default()).unwrap();
+        assert!(!second.try_lock().unwrap(), "one owner at a time");
+    });
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn an_abandoned_receive_gives_its_buffer_back() {
+    run(|ring| async move {
+        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        for _ in 0..500 {
+            let receive = ring.timeout(Duration::from_micros(1), server.receive());
+            assert!(receive.await.is_none());
+        }
+        let mut list = SendList::new();
+        list.push_bytes(b"still there");
+        client.send(list).await.0.unwrap();
+        let chunk = ring.timeout(Duration::from_secs(5), server.receive()).await.unwrap().unwrap();
+        assert_eq!(&*chunk, b"still there");
+    });
+}
+
+#[test]
+fn a_reactor_goes_with_operations_in_flight() {
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = listener.address().unwrap();
+    ring.spawn_later(async move {
+        let _never = listener.accept().await;
+    });
+    let clock = ring.clone();
+    reactor.block_on(async move { clock.sleep(Duration::from_millis(5)).await });
+    drop(ring);
+    drop(reactor);
+    assert!(std::net::TcpStream::connect(address).is_err(), "the listener is closed");
+}
+
+#[test]
+fn messages_cross_threads_and_wake_a_sleeping_ring() {
+    let (sender, mut receiver) = mailbox::<u32>();
+    let thread = std::thread::spawn(move || {
+        let reactor = Reactor::new(&Options::default()).unwrap();
+        reactor.block_on(async move {
+            let mut sum = 0;
+            while let Some(value) = receiver.receive().await {
+                sum += value;
+            }
+            sum
+        })
+    });
+    for value in 0..1000 {
+        sender.send(value).unwrap();
+        if value % 100 == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    drop(sender);
+    assert_eq!(thread.join().unwrap(), 499_500);
+}
+
+#[test]
+fn an_idle_ring_sleeps() {
+    let cpu = || {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: writable.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let before = cpu();
+    run(|ring| async move { ring.sleep(Duration::from_millis(300)).await });
+    assert!(cpu().saturating_sub(before) < Duration::from_millis(100));
+}
+
+#[test]
+fn a_connection_moves_to_another_ring() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let detached =
+        run(|ring| async move { Socket::connect(&ring, address).await.unwrap().detach().unwrap() });
+    let (mut peer, _) = listener.accept().unwrap();
+    std::io::Write::write_all(&mut peer, b"moved").unwrap();
+    run(|ring| async move {
+        let socket = Socket::attach(&ring, detached);
+        assert_eq!(&*socket.receive().await.unwrap(), b"moved");
+    });
+}

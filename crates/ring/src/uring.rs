@@ -1,0 +1,169 @@
+//! The driver that is the kernel: operations become io_uring entries.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+
+use crate::chunk::Chunk;
+use crate::op::{Allocate, Keep, OpKey, Operation};
+use crate::provided::{GROUP, Provided};
+use crate::ring::{Options, StartError};
+
+/// Completions with this name are nobody's: of cancellations.
+const NOBODY: u64 = u64::MAX;
+/// The bell of [`crate::remote::Remote`] rang.
+const BELL: u64 = u64::MAX - 1;
+
+pub(crate) struct Uring {
+    // Dropped first: the kernel must be gone from the memory below it.
+    kernel: IoUring,
+    provided: Rc<Provided>,
+    bell: OwnedFd,
+}
+
+/// How a turn ends.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    /// Only submit and look.
+    No,
+    /// Until something completes, at most so long.
+    For(Duration),
+    /// Until something completes.
+    Forever,
+}
+
+impl Uring {
+    pub(crate) fn new(options: &Options, bell: OwnedFd) -> Result<Uring, StartError> {
+        let uring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_submit_all()
+            .setup_cqsize(options.entries * 4)
+            .build(options.entries)
+            .map_err(StartError::Uring)?;
+        let count = options.receive_buffers;
+        let provided = Provided::register(&uring.submitter(), count, options.receive_buffer_bytes)
+            .map_err(StartError::Uring)?;
+        let mut driver = Uring { kernel: uring, provided: Rc::new(provided), bell };
+        driver.watch_bell();
+        Ok(driver)
+    }
+
+    fn watch_bell(&mut self) {
+        let poll = opcode::PollAdd::new(Fd(self.bell.as_raw_fd()), libc::POLLIN as u32).multi(true);
+        self.push(&poll.build().user_data(BELL));
+    }
+
+    fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: every entry refers to memory and descriptors that the operation table (or this driver) keeps
+        // until the completion has been seen.
+        while unsafe { self.kernel.submission().push(entry) }.is_err() {
+            // A full queue: hand it over. An error here (no memory for a while) is met by trying again.
+            self.kernel.submit().ok();
+        }
+    }
+
+    pub(crate) fn submit(&mut self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
+        let entry = entry(operation, Fd(descriptor), keep).user_data(key.to_bits());
+        self.push(&entry);
+    }
+
+    pub(crate) fn cancel(&mut self, key: OpKey) {
+        self.push(&opcode::AsyncCancel::new(key.to_bits()).build().user_data(NOBODY));
+    }
+
+    /// Submits, waits as told, and passes each completion to `complete`.
+    pub(crate) fn turn(&mut self, wait: Wait, mut complete: impl FnMut(OpKey, i32, u32)) {
+        let entered = match wait {
+            Wait::No => self.kernel.submit(),
+            Wait::Forever => self.kernel.submit_and_wait(1),
+            Wait::For(span) => {
+                let span = Timespec::new().sec(span.as_secs()).nsec(span.subsec_nanos());
+                self.kernel.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&span))
+            }
+        };
+        if let Err(error) = entered {
+            // Time is up, a signal came, or the kernel wants its completions taken first: all mean "go on".
+            let code = error.raw_os_error().unwrap_or(0);
+            let usual = [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN, libc::ENOMEM];
+            assert!(usual.contains(&code), "io_uring_enter failed for good: {error}");
+        }
+        let mut bell = None;
+        for completion in self.kernel.completion() {
+            match completion.user_data() {
+                NOBODY => {}
+                BELL => bell = Some(cqueue::more(completion.flags())),
+                key => complete(OpKey::from_bits(key), completion.result(), completion.flags()),
+            }
+        }
+        if let Some(still_watched) = bell {
+            let mut count = 0u64;
+            // SAFETY: eight writable bytes; the descriptor does not block.
+            unsafe { libc::read(self.bell.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+            if !still_watched {
+                self.watch_bell();
+            }
+        }
+    }
+
+    /// The received bytes that a completion of [`Operation::Receive`] speaks of.
+    pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {
+        let id = cqueue::buffer_select(flags)?;
+        Some(Chunk::provided(self.provided.clone(), id, usize::try_from(result).unwrap_or(0)))
+    }
+}
+
+fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
+    match (operation, keep) {
+        (Operation::Read { offset }, Keep::Buffer(buffer)) => {
+            opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).offset(offset).build()
+        }
+        (Operation::Write { offset, durable }, Keep::Buffer(buffer)) => {
+            let flags = if durable { libc::RWF_DSYNC } else { 0 };
+            opcode::Write::new(fd, buffer.as_ptr(), buffer.len() as u32)
+                .offset(offset)
+                .rw_flags(flags)
+                .build()
+        }
+        (Operation::Sync, _) => opcode::Fsync::new(fd).flags(io_uring::types::FsyncFlags::DATASYNC).build(),
+        (Operation::Allocate { mode, offset, length }, _) => {
+            let mode = match mode {
+                Allocate::Reserve => libc::FALLOC_FL_KEEP_SIZE,
+                Allocate::Punch => libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                Allocate::Zero => libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE,
+            };
+            opcode::Fallocate::new(fd, length).offset(offset).mode(mode).build()
+        }
+        (Operation::Accept, _) => {
+            let none = std::ptr::null_mut();
+            opcode::Accept::new(fd, none, none.cast()).flags(libc::SOCK_CLOEXEC).build()
+        }
+        (Operation::Connect { to }, Keep::Address(address)) => {
+            let length = crate::address::encode(to, address);
+            opcode::Connect::new(fd, std::ptr::from_ref(&**address).cast(), length).build()
+        }
+        (Operation::Receive, _) => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
+            .buf_group(GROUP)
+            .build()
+            .flags(squeue::Flags::BUFFER_SELECT),
+        (Operation::ReceiveInto { start, end }, Keep::Buffer(buffer)) => {
+            let part = &mut buffer[start..end];
+            opcode::Recv::new(fd, part.as_mut_ptr(), part.len() as u32).build()
+        }
+        (Operation::Send, Keep::List(list)) => {
+            let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;
+            opcode::SendMsg::new(fd, list.message()).flags(flags as u32).build()
+        }
+        (operation, _) => unreachable!("{operation:?} was submitted without what it needs"),
+    }
+}
+
+/// What a failed system call left in `errno`, or its result.
+pub(crate) fn checked(result: i32) -> io::Result<i32> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
