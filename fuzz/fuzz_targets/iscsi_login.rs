@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
+use plane::limits::{LOGIN_EXCHANGES, LOGIN_RESPONSE_BYTES};
 use plane::session::iscsi::login::{
     Action, Authentication, ChapAccess, ChapCredential, ChapEntropy, Directory, Event, Login, LoginConfig,
-    MAX_EXCHANGES, MAX_LOGIN_SEGMENT_LENGTH, OperationalLimits, Secret, TargetAccess,
+    OperationalLimits, Secret, TargetAccess,
 };
 use wire::iscsi::frame::BHS_LENGTH;
 use wire::iscsi::{IscsiName, LoginRequest, LoginStatus, SerialNumber};
@@ -61,7 +62,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(!is_over || matches!(action, Action::Close(_)));
         match action {
             Action::Respond(response) => {
-                assert!(response.text.len() <= MAX_LOGIN_SEGMENT_LENGTH);
+                assert!(response.text.len() <= LOGIN_RESPONSE_BYTES);
                 answers += 1;
             }
             Action::Establish(outcome) => {
@@ -72,6 +73,6 @@ fuzz_target!(|data: &[u8]| {
             }
             Action::Complete(_) | Action::Refuse(..) | Action::Close(_) => is_over = true,
         }
-        assert!(answers <= MAX_EXCHANGES);
+        assert!(answers <= LOGIN_EXCHANGES);
     }
 });

@@ -38,7 +38,8 @@
 //!   that send everything in their first request.
 //! - A declaration (`InitiatorName`, `TargetName`, `SessionType`, `InitiatorAlias`) may come again
 //!   with the same value in a later request: some versions of libiscsi, and with it QEMU, repeat
-//!   them in the operational stage after CHAP. Any other key that comes twice ends the login.
+//!   them in the operational stage after CHAP. `MaxRecvDataSegmentLength` may be declared anew in a
+//!   later request, as conformance suites do. Any other key that comes twice ends the login.
 //! - `FirstBurstLength` is answered with a number even where it is irrelevant (`InitialR2T=Yes` and
 //!   `ImmediateData=No`): libiscsi reads whatever comes as a number.
 
@@ -299,13 +300,13 @@ impl Negotiation {
         is_discovery: bool,
     ) -> Result<Answer, DuplicateKey> {
         let bit = 1 << key as usize;
-        if self.heard & bit != 0 {
+        let row = row(key);
+        if self.heard & bit != 0 && !matches!(row.rule, Rule::Declared(..)) {
             return Err(DuplicateKey);
         }
         self.heard |= bit;
         let is_answer = self.offered & bit != 0;
         self.offered &= !bit;
-        let row = row(key);
         if matches!(value, REJECT | IRRELEVANT | NOT_UNDERSTOOD) {
             // Never answer an answer. The default stays.
             return Ok(Answer::Silent);

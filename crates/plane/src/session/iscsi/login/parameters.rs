@@ -2,6 +2,8 @@
 
 use wire::iscsi::Framing;
 
+use crate::limits;
+
 /// The most a `DataSegmentLength` can say.
 pub(super) const MAX_SEGMENT_LENGTH: u32 = 0x00ff_ffff;
 
@@ -72,12 +74,13 @@ impl OperationalLimits {
 impl Default for OperationalLimits {
     fn default() -> Self {
         Self {
-            max_connections: 8,
+            max_connections: limits::CONNECTIONS_PER_SESSION,
             initial_r2t: false,
             immediate_data: true,
-            max_recv_data_segment_length: 256 * 1024,
-            max_burst_length: 1024 * 1024,
-            first_burst_length: 256 * 1024,
+            max_recv_data_segment_length: limits::RECEIVE_DATA_SEGMENT_BYTES as u32,
+            max_burst_length: limits::BURST_BYTES as u32,
+            // One PDU of ours; more unsolicited data only fills buffers before they are wanted.
+            first_burst_length: limits::RECEIVE_DATA_SEGMENT_BYTES as u32,
             default_time2wait_s: 2,
             // Nothing outlives its connection at error recovery level 0.
             default_time2retain_s: 0,

@@ -11,6 +11,7 @@ use wire::iscsi::{
 };
 
 use super::*;
+use crate::limits::{LOGIN_EXCHANGES, LOGIN_RESPONSE_BYTES, REQUEST_PAIRS, REQUEST_TEXT_BYTES};
 
 pub(super) const SECURITY: LoginStage = LoginStage::SecurityNegotiation;
 pub(super) const OPERATIONAL: LoginStage = LoginStage::LoginOperationalNegotiation;
@@ -141,7 +142,7 @@ impl Peer {
         assert_eq!(header.initiator_task_tag, self.header.initiator_task_tag);
         assert_eq!(header.status, status);
         assert_eq!(header.data_segment_length.get(), response.text.len());
-        assert!(response.text.len() <= MAX_LOGIN_SEGMENT_LENGTH);
+        assert!(response.text.len() <= LOGIN_RESPONSE_BYTES);
     }
 
     /// Stays in the stage.

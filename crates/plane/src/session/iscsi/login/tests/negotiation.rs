@@ -218,6 +218,17 @@ fn a_key_that_comes_twice_ends_the_login() {
 }
 
 #[test]
+fn a_length_may_be_declared_anew_in_a_later_request() {
+    let mut peer = Peer::new();
+    let text = format!("{NAMES} MaxRecvDataSegmentLength=4096");
+    assert!(matches!(peer.stay(OPERATIONAL, &text), Outcome::Answer(false, _)));
+    let Outcome::Establish(outcome) = peer.go(OPERATIONAL, FULL, "MaxRecvDataSegmentLength=65536") else {
+        panic!()
+    };
+    assert_eq!(outcome.connection.initiator_max_recv_data_segment_length, 65536);
+}
+
+#[test]
 fn operational_keys_in_the_security_stage_are_answered() {
     let mut peer = Peer::new();
     let text = format!("{NAMES} AuthMethod=None HeaderDigest=None MaxRecvDataSegmentLength=65536");

@@ -209,8 +209,8 @@ fn c_and_t_exclude_each_other() {
 #[test]
 fn endless_text_is_cut_off() {
     let mut peer = Peer::new();
-    let part = [b'x'; MAX_LOGIN_SEGMENT_LENGTH];
-    for _ in 0..MAX_GATHERED_LENGTH / part.len() {
+    let part = [b'x'; LOGIN_RESPONSE_BYTES];
+    for _ in 0..REQUEST_TEXT_BYTES / part.len() {
         assert_eq!(peer.part(SECURITY, &part), answer(false, ""));
     }
     assert_eq!(peer.part(SECURITY, b"x"), Outcome::Refused(LoginStatus::INITIATOR_ERROR));
@@ -220,7 +220,7 @@ fn endless_text_is_cut_off() {
 fn endless_logins_are_cut_off() {
     let mut peer = Peer::new();
     assert!(matches!(peer.stay(SECURITY, NAMES), Outcome::Answer(false, _)));
-    for _ in 1..MAX_EXCHANGES {
+    for _ in 1..LOGIN_EXCHANGES {
         assert_eq!(peer.stay(SECURITY, ""), answer(false, ""));
     }
     assert_eq!(peer.stay(SECURITY, ""), Outcome::Refused(LoginStatus::INITIATOR_ERROR));
@@ -237,7 +237,7 @@ fn too_many_pairs_and_too_long_answers_are_refused() {
     };
     let send = |text: &str| Peer::new().stay(SECURITY, text);
     assert!(matches!(send(&keys(200, 4)), Outcome::Answer(false, _)));
-    assert_eq!(send(&keys(MAX_PAIRS, 4)), Outcome::Refused(LoginStatus::INITIATOR_ERROR));
+    assert_eq!(send(&keys(REQUEST_PAIRS, 4)), Outcome::Refused(LoginStatus::INITIATOR_ERROR));
     assert_eq!(send(&keys(200, 60)), Outcome::Refused(LoginStatus::OUT_OF_RESOURCES));
 }
 
@@ -350,6 +350,6 @@ proptest! {
                 _ => break,
             }
         }
-        prop_assert!(answered <= MAX_EXCHANGES);
+        prop_assert!(answered <= LOGIN_EXCHANGES);
     }
 }
