@@ -48,6 +48,21 @@ pub const BURST_BYTES: usize = 1 << 20;
 /// Data segment of login, text, NOP and other small PDUs. RFC 7143 section 13.12: 8192 until negotiated.
 pub const TEXT_SEGMENT_BYTES: usize = 64 << 10;
 
+/// Text of one login response: the default `MaxRecvDataSegmentLength`, which holds until full-feature phase.
+pub const LOGIN_RESPONSE_BYTES: usize = 8192;
+
+/// Text that a login or text request may spread over PDUs with the C bit. Real ones stay below 2 KiB.
+pub const REQUEST_TEXT_BYTES: usize = 64 << 10;
+
+/// Pairs of one login or text request. The standard has 35 keys.
+pub const REQUEST_PAIRS: usize = 256;
+
+/// Requests of one login. Mutual CHAP with a text in parts needs about a dozen.
+pub const LOGIN_EXCHANGES: u32 = 32;
+
+/// The answer to one `SendTargets`: about ten thousand targets with a portal each.
+pub const TEXT_ANSWER_BYTES: usize = 1 << 20;
+
 /// Request buffers of one connection: then its commands wait for each other. At least one transfer fits.
 pub const BUFFER_BYTES_PER_CONNECTION: usize = 32 << 20;
 
@@ -97,5 +112,8 @@ const _: () = {
     assert!(RECEIVE_DATA_SEGMENT_BYTES < 1 << 24, "DataSegmentLength has 24 bits");
     assert!(SEND_DATA_SEGMENT_BYTES < 1 << 24);
     assert!(BURST_BYTES <= TRANSFER_BYTES);
+    assert!(TEXT_SEGMENT_BYTES <= REQUEST_TEXT_BYTES, "one text PDU is a whole text");
+    assert!(LOGIN_RESPONSE_BYTES <= REQUEST_TEXT_BYTES && REQUEST_TEXT_BYTES <= TEXT_ANSWER_BYTES);
+    assert!(RECEIVE_DATA_SEGMENT_BYTES <= BURST_BYTES, "a first burst fits a burst");
     assert!(LOGIN_TIME.as_secs() < SEND_STALL.as_secs() * 2);
 };
