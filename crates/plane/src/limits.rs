@@ -63,9 +63,6 @@ pub const LOGIN_EXCHANGES: u32 = 32;
 /// The answer to one `SendTargets`: about ten thousand targets with a portal each.
 pub const TEXT_ANSWER_BYTES: usize = 1 << 20;
 
-/// Request buffers of one connection: then its commands wait for each other. At least one transfer fits.
-pub const BUFFER_BYTES_PER_CONNECTION: usize = 32 << 20;
-
 /// Request buffers of one shard: then all its commands wait.
 pub const BUFFER_BYTES_PER_SHARD: usize = 1 << 30;
 
@@ -106,8 +103,7 @@ const _: () = {
     assert!(COMPARE_BYTES * 2 <= TRANSFER_BYTES);
     assert!(PARAMETER_LIST_BYTES <= u16::MAX as u32, "the field of the CDB has 16 bits");
     assert!(TRANSFER_BYTES <= u32::MAX as usize, "lengths of CDBs have 32 bits");
-    assert!(TRANSFER_BYTES * 2 <= BUFFER_BYTES_PER_CONNECTION, "one transfer is always let through");
-    assert!(BUFFER_BYTES_PER_CONNECTION <= BUFFER_BYTES_PER_SHARD);
+    assert!(TRANSFER_BYTES * 2 <= BUFFER_BYTES_PER_SHARD, "one transfer is always let through");
     assert!(LOGINS_PER_SHARD <= CONNECTIONS_PER_SHARD);
     assert!(RECEIVE_DATA_SEGMENT_BYTES < 1 << 24, "DataSegmentLength has 24 bits");
     assert!(SEND_DATA_SEGMENT_BYTES < 1 << 24);
