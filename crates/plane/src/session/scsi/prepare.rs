@@ -237,7 +237,10 @@ impl LogicalUnit {
     /// that the response has the residual.
     fn check_data_out(command: &Command, wanted: u32, expected: u32) -> Result<(), Sense> {
         match *command {
-            Command::CompareAndWrite(_) if expected != wanted => Err(wrong_data_out()),
+            // Most likely the initiator wanted more blocks than the field of one byte can say.
+            Command::CompareAndWrite(_) if expected != wanted => {
+                Err(Sense::invalid_field(FieldPointer::cdb(13)))
+            }
             Command::WriteSame(same) if !same.ndob && expected != wanted => Err(wrong_data_out()),
             Command::Unmap { .. } | Command::ModeSelect(_) if expected < wanted => {
                 Err(Sense::parameter_list_length_error())
