@@ -6,16 +6,17 @@ use ring::Buffer;
 use wire::iscsi::digest::Crc32c;
 use wire::iscsi::frame::{MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
 use wire::iscsi::{
-    Bhs, DataOut, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags, SerialNumber,
-    TextRequest, UnknownOpcode,
+    Bhs, DataOut, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags,
+    SerialNumber, TextRequest, UnknownOpcode,
 };
 
-use super::command::has_memory;
+use super::command::{Destination, has_memory};
 use super::connection::Connection;
 use super::session::{Item, Session};
 use super::tasks::Task;
-use super::transfer::{Transfer, TransferError};
+use super::transfer::Transfer;
 use crate::limits::{IMMEDIATE_COMMANDS, TEXT_SEGMENT_BYTES, TRANSFER_BYTES};
+use crate::log::trouble;
 use crate::transport::{Gone, Reader};
 
 /// Why a connection ended. The text is for the log.
@@ -30,9 +31,6 @@ pub enum End {
     /// An opcode that no initiator may send here.
     #[error(transparent)]
     Opcode(#[from] UnknownOpcode),
-    /// Data that does not fit.
-    #[error(transparent)]
-    Transfer(#[from] TransferError),
     /// More data in a PDU than was agreed.
     #[error("a PDU with {found} bytes of data, at most {limit} were agreed")]
     TooLong {
@@ -50,7 +48,11 @@ pub enum End {
 }
 
 /// Receives until the connection ends.
-pub async fn receive(session: &Rc<Session>, connection: &Rc<Connection>, reader: &mut Reader) -> Result<(), End> {
+pub async fn receive(
+    session: &Rc<Session>,
+    connection: &Rc<Connection>,
+    reader: &mut Reader,
+) -> Result<(), End> {
     let framing = connection.framing();
     let limit = connection.parameters.target_max_recv_data_segment_length as usize;
     let mut ahs = [0u8; MAX_AHS_LENGTH];
@@ -102,7 +104,10 @@ impl Incoming<'_> {
             }
         };
         if self.session.attached.is_none()
-            && !matches!(pdu, InitiatorPdu::TextRequest(_) | InitiatorPdu::LogoutRequest(_) | InitiatorPdu::NopOut(_))
+            && !matches!(
+                pdu,
+                InitiatorPdu::TextRequest(_) | InitiatorPdu::LogoutRequest(_) | InitiatorPdu::NopOut(_)
+            )
         {
             self.reject(RejectReason::PROTOCOL_ERROR);
             return Err(End::Protocol("a discovery session that wants more than text, ping and logout"));
@@ -188,7 +193,9 @@ impl Incoming<'_> {
         let (expected, parameters) = (command.expected_data_transfer_length, &session.parameters);
         if self.length > 0 && !(writes && parameters.immediate_data) {
             self.reject(RejectReason::PROTOCOL_ERROR);
-            return Err(End::Protocol("immediate data that was not agreed or that the command does not send"));
+            return Err(End::Protocol(
+                "immediate data that was not agreed or that the command does not send",
+            ));
         }
         if self.length > expected.min(parameters.first_burst_length) as usize {
             self.reject(RejectReason::PROTOCOL_ERROR);
@@ -243,16 +250,18 @@ impl Incoming<'_> {
 
     async fn data(&mut self, pdu: &DataOut) -> Result<(), End> {
         match self.session.expect_data(pdu, self.length) {
-            Ok(Some((id, buffer, start))) => {
+            Ok(Some(Destination { id, buffer, start })) => {
                 let buffer = self.receive_data(buffer, start).await?;
                 self.session.take_data(id, buffer);
                 Ok(())
             }
             // Data of a task that was aborted or has been answered already: section 11.5.1 lets it come.
             Ok(None) => self.skip().await,
-            Err(error) => {
-                self.reject(RejectReason::PROTOCOL_ERROR);
-                Err(error.into())
+            Err((id, error)) => {
+                trouble!("{}: a command was ended: {error}", self.connection.peer);
+                self.skip().await?;
+                self.session.spoil(id);
+                Ok(())
             }
         }
     }

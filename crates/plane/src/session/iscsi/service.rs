@@ -187,7 +187,8 @@ impl Service {
         let Entrance { socket, ends, rest, outcome, place, leading, again } = entrance;
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
-        let session = if leading { self.make_session(&place, &outcome, again) } else { self.session(place.tsih) };
+        let session =
+            if leading { self.make_session(&place, &outcome, again) } else { self.session(place.tsih) };
         let Some(session) = session.filter(|session| !session.is_closing() && !self.draining.get()) else {
             trouble!("{}: closed, its session ended while it logged in", ends.0);
             if leading {
@@ -211,16 +212,8 @@ impl Service {
             target,
             outcome.connection.initiator_max_recv_data_segment_length,
         );
-        let connection = Rc::new(Connection::new(
-            ring.clone(),
-            socket,
-            ends,
-            outcome.cid,
-            outcome.connection,
-            outcome.next_stat_sn,
-            text,
-            reader.last_received(),
-        ));
+        let last = reader.last_received();
+        let connection = Rc::new(Connection::new(ring.clone(), socket, ends, &outcome, text, last));
         self.connections.set(self.connections.get() + 1);
         session.add(connection.clone());
         ring.spawn_later(self.clone().serve(session, connection, reader));
