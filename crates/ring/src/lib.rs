@@ -19,6 +19,7 @@ mod provided;
 mod remote;
 mod ring;
 mod send_list;
+pub mod sim;
 mod socket;
 mod task;
 mod uring;

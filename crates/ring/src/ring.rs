@@ -101,32 +101,16 @@ impl Reactor {
             store.replace(Some(value));
         });
         self.ring.0.executor.spawn_later(main);
+        if let Some(driver) = self.ring.0.driver.simulated() {
+            let run = driver.world().run_until(|| result.borrow().is_some());
+            run.unwrap_or_else(|stall| panic!("{stall}"));
+        }
         loop {
             if let Some(value) = result.take() {
                 return value;
             }
-            self.turn_unless(|| result.borrow().is_some());
+            self.ring.turn(POLLS_PER_TURN, || result.borrow().is_some());
         }
-    }
-
-    /// One turn: wake-ups and timers, tasks that can go on, submission, completions. Sleeps when nothing can go on,
-    /// unless `done` says that there is nothing to wait for.
-    pub(crate) fn turn_unless(&self, done: impl Fn() -> bool) {
-        let inner = &self.ring.0;
-        enter(&inner.executor, || {
-            inner.now.set(inner.driver.now());
-            inner.executor.collect(inner.now.get());
-            inner.executor.run(POLLS_PER_TURN);
-            let wait = if done() || inner.executor.has_ready() {
-                Wait::No
-            } else {
-                match inner.executor.next_deadline() {
-                    Some(deadline) => Wait::For(deadline.since(inner.driver.now())),
-                    None => Wait::Forever,
-                }
-            };
-            self.ring.look(wait);
-        });
     }
 }
 
@@ -135,16 +119,17 @@ impl Drop for Reactor {
         let inner = &self.ring.0;
         enter(&inner.executor, || {
             inner.executor.clear();
+            if let Some(driver) = inner.driver.simulated() {
+                driver.leave();
+                self.ring.look(Wait::No);
+            }
             let start = inner.driver.now();
             while inner.table.borrow().in_flight() > 0 && inner.driver.now().since(start) < DRAIN {
                 self.ring.look(Wait::For(Duration::from_millis(100)));
-                if inner.driver.is_simulated() {
-                    break;
-                }
             }
         });
         Remote::unregister(inner.executor.id());
-        if inner.table.borrow().in_flight() > 0 && !inner.driver.is_simulated() {
+        if inner.table.borrow().in_flight() > 0 {
             // The kernel still writes to buffers of ours: better to leak them than to free them.
             std::mem::forget(self.ring.clone());
         }
@@ -152,6 +137,26 @@ impl Drop for Reactor {
 }
 
 impl Ring {
+    /// One turn: wake-ups and timers, at most `polls` polls of tasks that can go on, submission, completions. Sleeps
+    /// when nothing can go on, unless `done` says that there is nothing to wait for.
+    pub(crate) fn turn(&self, polls: usize, done: impl Fn() -> bool) {
+        let inner = &self.0;
+        enter(&inner.executor, || {
+            inner.now.set(inner.driver.now());
+            inner.executor.collect(inner.now.get());
+            inner.executor.run(polls);
+            let wait = if done() || inner.executor.has_ready() {
+                Wait::No
+            } else {
+                match inner.executor.next_deadline() {
+                    Some(deadline) => Wait::For(deadline.since(inner.driver.now())),
+                    None => Wait::Forever,
+                }
+            };
+            self.look(wait);
+        });
+    }
+
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         self.0.executor.spawn(PooledFuture::future(future));
