@@ -37,8 +37,11 @@ impl Source<'_> {
     }
 }
 
+/// A chunk as it was after a change.
 struct Version {
     sequence: u64,
+    /// What the change touched.
+    part: Range<usize>,
     chunk: Chunk,
 }
 
@@ -75,6 +78,12 @@ fn parts(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
             (index, part)
         })
     })
+}
+
+/// How much of a change an accident leaves: nothing, all, or that share of its sectors.
+fn share_kept(random: &mut fastrand::Rng) -> f64 {
+    let some = random.f64();
+    [0.0, 1.0, some][random.usize(0..3)]
 }
 
 fn put(chunks: &mut Chunks, index: u64, chunk: Chunk) {
@@ -179,10 +188,10 @@ impl Content {
                     let bytes = &bytes[taken..taken + part.len()];
                     taken += part.len();
                     let chunk = new.get_or_insert_with(|| Rc::new([0; CHUNK]));
-                    Rc::make_mut(chunk)[part].copy_from_slice(bytes);
+                    Rc::make_mut(chunk)[part.clone()].copy_from_slice(bytes);
                     self.allocated.insert(index..index + 1);
                 }
-                Source::Hole(_) | Source::Zeroes(_) => copy_part(&mut new, &None, part),
+                Source::Hole(_) | Source::Zeroes(_) => copy_part(&mut new, &None, part.clone()),
             }
             match source {
                 Source::Hole(_) if whole => self.allocated.remove(index..index + 1),
@@ -193,7 +202,7 @@ impl Content {
                 continue;
             }
             put(&mut self.current, index, new.clone());
-            let version = Version { sequence: self.sequence, chunk: new };
+            let version = Version { sequence: self.sequence, part, chunk: new };
             self.volatile.entry(index).or_default().push(version);
         }
     }
@@ -229,8 +238,12 @@ impl Content {
         let durable = &mut self.durable;
         self.volatile.retain(|&index, versions| {
             let flushed = versions.iter().take_while(|version| version.sequence <= sequence).count();
-            if let Some(last) = versions.drain(..flushed).next_back() {
-                put(durable, index, last.chunk);
+            if flushed > 0 {
+                let mut stable = durable.get(&index).cloned();
+                for version in versions.drain(..flushed) {
+                    copy_part(&mut stable, &version.chunk, version.part);
+                }
+                put(durable, index, stable);
             }
             !versions.is_empty()
         });
@@ -310,23 +323,26 @@ impl Content {
 
     /// The power goes: of each sector that was changed and not flushed, one of its versions is what is left.
     pub(super) fn power_cut(&mut self, random: &mut fastrand::Rng, tearing: Tearing) {
-        let keep = [0.0, 0.2, 0.5, 0.8, 1.0][random.usize(0..5)];
+        let mut fates = BTreeMap::new();
+        let mut is_kept = |sequence: u64, random: &mut fastrand::Rng| {
+            let share = *fates.entry(sequence).or_insert_with(|| share_kept(random));
+            random.f64() < share
+        };
         for (index, versions) in std::mem::take(&mut self.volatile) {
-            let stable = self.durable.get(&index).cloned();
-            let choose = |random: &mut fastrand::Rng| {
-                let kept = versions.iter().rev().find(|_| random.f64() < keep);
-                kept.map_or(&stable, |version| &version.chunk)
-            };
-            let mut left = choose(random).clone();
-            if random.bool() {
-                for start in (0..CHUNK).step_by(tearing.sector) {
-                    copy_part(&mut left, choose(random), start..start + tearing.sector);
+            let mut left = self.durable.get(&index).cloned();
+            for start in (0..CHUNK).step_by(tearing.sector) {
+                let sector = start..start + tearing.sector;
+                let touching =
+                    |version: &&Version| version.part.start < sector.end && sector.start < version.part.end;
+                let mut newest_first = versions.iter().rev().filter(touching);
+                if let Some(version) = newest_first.find(|version| is_kept(version.sequence, random)) {
+                    copy_part(&mut left, &version.chunk, sector);
                 }
             }
             put(&mut self.durable, index, left);
         }
         let lengths = std::mem::take(&mut self.lengths);
-        if let Some((_, length)) = lengths.iter().rev().find(|_| random.f64() < keep) {
+        if let Some((_, length)) = lengths.iter().rev().find(|(sequence, _)| is_kept(*sequence, random)) {
             self.durable_length = *length;
         }
         self.length = self.durable_length;
@@ -349,7 +365,7 @@ impl Content {
         stable: bool,
     ) {
         let end = offset + source.length();
-        let share = [0.0, 1.0, random.f64()][random.usize(0..3)];
+        let share = share_kept(random);
         let sector = tearing.sector as u64;
         let mut at = offset;
         while at < end {

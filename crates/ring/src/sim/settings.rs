@@ -45,7 +45,7 @@ impl Default for Settings {
             flush: us(100)..us(3000),
             sector_bytes: 512,
             torn_sectors: false,
-            steps: 20_000_000,
+            steps: 10_000_000,
             span: Duration::from_secs(24 * 3600),
         }
     }

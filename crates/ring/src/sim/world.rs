@@ -15,7 +15,7 @@ use crate::ring::{Inner, Reactor, Ring};
 
 /// Turns in one instant after which the clock moves though somebody could go on: a core that is always busy does
 /// not stop the world.
-const TURNS_PER_INSTANT: u32 = 10_000;
+const TURNS_PER_INSTANT: u32 = 1000;
 /// How many tasks a reactor may poll in one turn, chosen anew each time: few polls mix the reactors more.
 const POLLS: [usize; 3] = [1, 7, 1024];
 
@@ -203,9 +203,7 @@ impl World {
 
     /// One turn of a reactor that can go on; or, when there is none or `turns` is false, the next event.
     fn step(&self, turns: bool, end: u64) -> Result<Step, StallKind> {
-        for descriptor in self.0.afar.take() {
-            self.with(|state| state.close(descriptor));
-        }
+        self.close_from_afar();
         let mut ready = Vec::new();
         let mut next = None;
         self.with(|state| {
@@ -214,10 +212,13 @@ impl World {
                 let Some(inner) = reactor.inner.upgrade() else { continue };
                 let deadline = inner.executor.next_deadline().map(Instant::as_nanos);
                 let due = deadline.is_some_and(|deadline| deadline <= state.now);
+                if let Some(deadline) = deadline
+                    && !due
+                {
+                    next = Some(next.map_or(deadline, |next| next.min(deadline)));
+                }
                 if due || !reactor.completions.is_empty() || inner.executor.has_ready() {
                     ready.push((index, inner));
-                } else if let Some(deadline) = deadline {
-                    next = Some(next.map_or(deadline, |next| next.min(deadline)));
                 }
             }
         });
@@ -247,6 +248,18 @@ impl World {
             state.note("turn", index as u64, polls as u64);
             (Ring(inner), polls)
         })
+    }
+
+    /// Whether no descriptor is open on any node.
+    pub fn is_empty(&self) -> bool {
+        self.close_from_afar();
+        self.with(|state| state.objects.is_empty())
+    }
+
+    fn close_from_afar(&self) {
+        for descriptor in self.0.afar.take() {
+            self.with(|state| state.close(descriptor));
+        }
     }
 
     /// Looks into the state. Nothing that `look` calls may call back into the world.
