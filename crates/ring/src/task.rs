@@ -137,6 +137,11 @@ impl Executor {
             let mut tasks = self.tasks.borrow_mut();
             let Some(id) = tasks.ready.pop_front() else { return count > 0 };
             let task = &mut tasks.slots[id.task()];
+            // Left by a task that woke itself and came to its end; another one may have its place now, which must
+            // not be polled under a name at which nobody can wake it.
+            if task.generation != id.generation() {
+                continue;
+            }
             task.queued = false;
             let Some(future) = task.future.take() else { continue };
             drop(tasks);

@@ -169,3 +169,24 @@ fn a_connection_moves_to_another_ring() {
         assert_eq!(&*socket.receive().await.unwrap(), b"moved");
     });
 }
+
+#[test]
+fn a_task_in_the_place_of_one_that_woke_itself_at_its_end_is_woken() {
+    run(|ring| async move {
+        ring.spawn(std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            std::task::Poll::Ready(())
+        }));
+        // Takes the place of the first one, whose entry is still among those that can go on.
+        let ((sender, mut receiver), done) = (mailbox(), Rc::new(Cell::new(false)));
+        let told = done.clone();
+        ring.spawn(async move {
+            receiver.receive().await;
+            told.set(true);
+        });
+        ring.yield_now().await;
+        sender.send(()).unwrap();
+        ring.sleep(Duration::from_millis(10)).await;
+        assert!(done.get(), "its wake-up was lost");
+    });
+}
