@@ -22,6 +22,7 @@ mod send_list;
 pub mod sim;
 mod socket;
 mod task;
+mod timers;
 mod uring;
 
 pub use buffer::{ALIGNMENT, Buffer, LARGEST, Shared, in_use};

@@ -18,6 +18,7 @@ use crate::op::{Abandoned, Keep, OpKey, Operation, Orphan, Outcome, Table};
 use crate::pooled::PooledFuture;
 use crate::remote::{Remote, bell, enter};
 use crate::task::Executor;
+use crate::timers::TimerKey;
 use crate::uring::{Uring, Wait};
 
 /// Polls of tasks between two looks at the kernel.
@@ -179,7 +180,7 @@ impl Ring {
 
     /// Waits until `deadline`.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        Sleep { ring: self.clone(), deadline, registered: false }
+        Sleep { ring: self.clone(), deadline, timer: None }
     }
 
     /// Waits for `span`.
@@ -311,7 +312,7 @@ impl Drop for Op {
 pub struct Sleep {
     ring: Ring,
     deadline: Instant,
-    registered: bool,
+    timer: Option<TimerKey>,
 }
 
 impl Future for Sleep {
@@ -320,10 +321,16 @@ impl Future for Sleep {
         if self.ring.now() >= self.deadline {
             return Poll::Ready(());
         }
-        if !self.registered {
-            self.registered = true;
-            self.ring.0.executor.wake_at(self.deadline, context.waker().clone());
-        }
+        // Each time: it may be another task that waits now.
+        self.timer = Some(self.ring.0.executor.wake_at(self.timer, self.deadline, context.waker()));
         Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            self.ring.0.executor.forget_timer(timer);
+        }
     }
 }

@@ -190,3 +190,20 @@ fn a_task_in_the_place_of_one_that_woke_itself_at_its_end_is_woken() {
         assert!(done.get(), "its wake-up was lost");
     });
 }
+
+#[test]
+fn a_sleep_wakes_the_task_that_waits_for_it_last() {
+    run(|ring| async move {
+        let mut sleep = Box::pin(ring.sleep(Duration::from_millis(2)));
+        let first = std::future::poll_fn(|context| std::task::Poll::Ready(sleep.as_mut().poll(context)));
+        assert!(first.await.is_pending());
+        let done = Rc::new(Cell::new(false));
+        let told = done.clone();
+        ring.spawn(async move {
+            sleep.await;
+            told.set(true);
+        });
+        ring.sleep(Duration::from_millis(50)).await;
+        assert!(done.get(), "the wake-up went to the task that polled it first");
+    });
+}
