@@ -1,1 +1,10 @@
 //! Desired state: the configuration, checked as a whole, and the node made from it.
+
+pub mod config;
+pub mod node;
+pub mod size;
+pub mod state;
+
+pub use config::{Config, ConfigErrors};
+pub use node::{Node, start};
+pub use state::{DataDirectory, StateError, VolumeId};

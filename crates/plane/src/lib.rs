@@ -1,1 +1,18 @@
 //! The data plane: what a request meets between the wire and the disk.
+//!
+//! Read from the top: [`session`] turns frames into [`request`]s, [`volume`] finds the stack for a name,
+//! [`layers`] pass requests down, [`disk`] is where bytes live. Imports only point down.
+
+pub mod disk;
+pub mod error;
+pub mod layers;
+pub mod limits;
+mod log;
+pub mod request;
+pub mod session;
+pub mod shard;
+pub mod transport;
+pub mod volume;
+
+pub use error::{Error, ErrorKind};
+pub use request::{Completion, Extent, Flags, Geometry, Io, Request, Run, Verb};

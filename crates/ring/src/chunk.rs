@@ -22,8 +22,8 @@ impl Chunk {
         Chunk { source: Source::Provided { pool, id }, length }
     }
 
-    /// The simulated network's way.
-    pub(crate) fn owned(buffer: Buffer) -> Chunk {
+    /// Bytes that came another way: over a simulated network, or with a connection from another core.
+    pub fn owned(buffer: Buffer) -> Chunk {
         Chunk { length: buffer.len(), source: Source::Owned(buffer) }
     }
 }

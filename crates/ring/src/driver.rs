@@ -151,6 +151,15 @@ impl Driver {
         }
     }
 
+    pub(crate) fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Driver::Kernel(_) => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+            }
+        }
+    }
+
     pub(crate) fn lock(&self, descriptor: RawFd) -> io::Result<bool> {
         match self {
             Driver::Kernel(_) => borrow_file(descriptor, |file| match file.try_lock() {

@@ -31,6 +31,12 @@ impl File {
         Ok(File(ring.handle(ring.0.driver.open(path, options)?)))
     }
 
+    /// Makes the directory entry of `path` durable: without it a new file may be gone after a power cut, synced or
+    /// not.
+    pub fn sync_directory_of(ring: &Ring, path: &Path) -> io::Result<()> {
+        ring.0.driver.sync_directory_of(path)
+    }
+
     /// Takes the file for this process alone, until it is closed. False when another one has it.
     pub fn try_lock(&self) -> io::Result<bool> {
         self.0.ring().0.driver.lock(self.0.descriptor)

@@ -49,6 +49,7 @@ pub(crate) enum Operation {
     /// Into the buffer from `start`.
     ReceiveInto {
         start: usize,
+        end: usize,
     },
     /// The whole list.
     Send,

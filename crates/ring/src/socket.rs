@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 use std::time::Duration;
@@ -85,8 +86,14 @@ impl Socket {
 
     /// Bytes into `buffer` from `start`, as many as have come; 0 at the end of the stream.
     pub async fn receive_into(&self, buffer: Buffer, start: usize) -> (io::Result<usize>, Buffer) {
-        let outcome =
-            self.0.ring().submit(&self.0, Operation::ReceiveInto { start }, Keep::Buffer(buffer)).await;
+        let end = buffer.len();
+        self.receive_range(buffer, start..end).await
+    }
+
+    /// The same into a part of `buffer` only. Panics when the part lies outside of it.
+    pub async fn receive_range(&self, buffer: Buffer, part: Range<usize>) -> (io::Result<usize>, Buffer) {
+        let operation = Operation::ReceiveInto { start: part.start, end: part.end };
+        let outcome = self.0.ring().submit(&self.0, operation, Keep::Buffer(buffer)).await;
         let count = count(&outcome);
         let Keep::Buffer(buffer) = outcome.keep else { unreachable!("a receive keeps its buffer") };
         (count, buffer)

@@ -151,9 +151,9 @@ fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
             .buf_group(GROUP)
             .build()
             .flags(squeue::Flags::BUFFER_SELECT),
-        (Operation::ReceiveInto { start }, Keep::Buffer(buffer)) => {
-            let rest = &mut buffer[start..];
-            opcode::Recv::new(fd, rest.as_mut_ptr(), rest.len() as u32).build()
+        (Operation::ReceiveInto { start, end }, Keep::Buffer(buffer)) => {
+            let part = &mut buffer[start..end];
+            opcode::Recv::new(fd, part.as_mut_ptr(), part.len() as u32).build()
         }
         (Operation::Send, Keep::List(list)) => {
             let flags = libc::MSG_NOSIGNAL | libc::MSG_WAITALL;

@@ -25,7 +25,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// READ CAPACITY(10): a device too large for 32 bits answers with FFFFFFFFh.
+    /// READ CAPACITY(10): a device too large for 32 bits answers with `FFFFFFFFh`.
     pub fn encode_10(&self) -> [u8; CAPACITY_10_LENGTH] {
         let last = u32::try_from(self.blocks.saturating_sub(1)).unwrap_or(u32::MAX);
         let mut bytes = [0; CAPACITY_10_LENGTH];

@@ -225,7 +225,7 @@ impl Designator<'_> {
                 out.extend_from_slice(cut(name, 247).as_bytes());
                 // Ends with a NUL and is padded to a multiple of four (SPC-5 section 7.7.6.11).
                 out.push(0);
-                while (out.len() - start) % 4 != 0 {
+                while !(out.len() - start).is_multiple_of(4) {
                     out.push(0);
                 }
             }

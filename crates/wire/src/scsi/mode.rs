@@ -61,7 +61,7 @@ fn flag(set: bool, mask: u8) -> u8 {
 }
 
 /// One page with its header; the length is in the second byte.
-fn build(code: u8, values: &ModeParameters) -> [u8; LONGEST_PAGE] {
+fn build(code: u8, values: ModeParameters) -> [u8; LONGEST_PAGE] {
     let mut bytes = [0; LONGEST_PAGE];
     bytes[0] = code;
     match code {
@@ -91,7 +91,7 @@ fn build(code: u8, values: &ModeParameters) -> [u8; LONGEST_PAGE] {
 /// The bits that MODE SELECT may change.
 fn changeable(code: u8, context: &ModeContext) -> [u8; LONGEST_PAGE] {
     let mut bytes = [0; LONGEST_PAGE];
-    let header = build(code, &context.current);
+    let header = build(code, context.current);
     bytes[0] = header[0];
     bytes[1] = header[1];
     match code {
@@ -128,7 +128,7 @@ pub fn sense(command: &ModeSense, context: &ModeContext, out: &mut Vec<u8>) -> R
     let header = if command.ten { 8 } else { 4 };
     out.resize(start + header, 0);
     let descriptor =
-        if command.disable_block_descriptors { 0 } else { block_descriptor(command, context, out) };
+        if command.disable_block_descriptors { 0 } else { block_descriptor(command.long_lba, context, out) };
     if command.ten {
         put(out, start + 3, &[device_specific, flag(descriptor == 16, 0x01), 0, 0, descriptor]);
     } else {
@@ -140,8 +140,8 @@ pub fn sense(command: &ModeSense, context: &ModeContext, out: &mut Vec<u8>) -> R
         }
         let bytes = match command.control {
             PageControl::Changeable => changeable(code, context),
-            PageControl::Default => build(code, &context.default),
-            PageControl::Current | PageControl::Saved => build(code, &context.current),
+            PageControl::Default => build(code, context.default),
+            PageControl::Current | PageControl::Saved => build(code, context.current),
         };
         out.extend_from_slice(bytes.get(..length_of(&bytes)).unwrap_or(&[]));
     }
@@ -155,8 +155,8 @@ pub fn sense(command: &ModeSense, context: &ModeContext, out: &mut Vec<u8>) -> R
 }
 
 /// Appends a block descriptor and returns its length: the long form if LLBAA allows and the size needs it.
-fn block_descriptor(command: &ModeSense, context: &ModeContext, out: &mut Vec<u8>) -> u8 {
-    if command.long_lba {
+fn block_descriptor(long_lba: bool, context: &ModeContext, out: &mut Vec<u8>) -> u8 {
+    if long_lba {
         out.extend_from_slice(&context.blocks.to_be_bytes());
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&context.block_size.to_be_bytes());
@@ -239,7 +239,7 @@ fn select_page(
     if u8_at(list, offset) & 0x40 != 0 || !PAGES.contains(&code) {
         return Err(Sense::invalid_field(pointer(0)));
     }
-    let current = build(code, &context.current);
+    let current = build(code, context.current);
     let mask = changeable(code, context);
     let length = length_of(&current);
     if list.len() - offset < 2 {

@@ -64,7 +64,7 @@ macro_rules! additional_sense {
         /// The codes of this house, named as SPC-5 annex F names them.
         impl AdditionalSense {
             $(
-                #[doc = $text]
+                #[doc = concat!("`", $text, "`")]
                 pub const $name: Self = Self { asc: $asc, ascq: $ascq };
             )*
 
@@ -87,13 +87,14 @@ additional_sense! {
     NOT_READY_SPACE_ALLOCATION_IN_PROGRESS = 0x04, 0x14, "LOGICAL UNIT NOT READY, SPACE ALLOCATION IN PROGRESS";
     ASYMMETRIC_ACCESS_STANDBY = 0x04, 0x0b, "LOGICAL UNIT NOT ACCESSIBLE, TARGET PORT IN STANDBY STATE";
     ASYMMETRIC_ACCESS_UNAVAILABLE = 0x04, 0x0c, "LOGICAL UNIT NOT ACCESSIBLE, TARGET PORT IN UNAVAILABLE STATE";
-    WARNING_THIN_PROVISIONING_SOFT_THRESHOLD_REACHED = 0x38, 0x07, "THIN PROVISIONING SOFT THRESHOLD REACHED";
+    THIN_PROVISIONING_SOFT_THRESHOLD_REACHED = 0x38, 0x07, "THIN PROVISIONING SOFT THRESHOLD REACHED";
     NO_RESPONSE_TO_SELECTION = 0x05, 0x00, "LOGICAL UNIT DOES NOT RESPOND TO SELECTION";
     COMMUNICATION_FAILURE = 0x08, 0x00, "LOGICAL UNIT COMMUNICATION FAILURE";
     COMMUNICATION_TIMEOUT = 0x08, 0x01, "LOGICAL UNIT COMMUNICATION TIME-OUT";
     WRITE_ERROR = 0x0c, 0x00, "WRITE ERROR";
     UNEXPECTED_UNSOLICITED_DATA = 0x0c, 0x0c, "WRITE ERROR - UNEXPECTED UNSOLICITED DATA";
     NOT_ENOUGH_UNSOLICITED_DATA = 0x0c, 0x0d, "WRITE ERROR - NOT ENOUGH UNSOLICITED DATA";
+    INVALID_FIELD_IN_COMMAND_INFORMATION_UNIT = 0x0e, 0x03, "INVALID FIELD IN COMMAND INFORMATION UNIT";
     UNRECOVERED_READ_ERROR = 0x11, 0x00, "UNRECOVERED READ ERROR";
     PARAMETER_LIST_LENGTH_ERROR = 0x1a, 0x00, "PARAMETER LIST LENGTH ERROR";
     MISCOMPARE_DURING_VERIFY = 0x1d, 0x00, "MISCOMPARE DURING VERIFY OPERATION";
@@ -483,12 +484,12 @@ fn decode_specific(key: SenseKey, field: &[u8]) -> Option<SenseKeySpecific> {
 
 impl std::fmt::Display for Sense {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.additional.name() {
-            Some(name) => write!(formatter, "{:?}, {name}", self.key)?,
-            None => {
-                let AdditionalSense { asc, ascq } = self.additional;
-                write!(formatter, "{:?}, {asc:02x}h/{ascq:02x}h", self.key)?;
-            }
+        let AdditionalSense { asc, ascq } = self.additional;
+        write!(formatter, "{:?}, ", self.key)?;
+        if let Some(name) = self.additional.name() {
+            formatter.write_str(name)?;
+        } else {
+            write!(formatter, "{asc:02x}h/{ascq:02x}h")?;
         }
         if let Some(information) = self.information {
             write!(formatter, ", information {information}")?;

@@ -12,13 +12,13 @@ pub enum Status {
     ConditionMet = 0x04,
     /// The logical unit cannot take a command now; no sense data.
     Busy = 0x08,
-    /// Another I_T nexus holds a reservation.
+    /// Another `I_T` nexus holds a reservation.
     ReservationConflict = 0x18,
     /// The task set has no room for this command.
     TaskSetFull = 0x28,
     /// An establishing ACA condition is there (NACA is not supported; for decoding only).
     AcaActive = 0x30,
-    /// Aborted by another I_T nexus, with TAS set.
+    /// Aborted by another `I_T` nexus, with TAS set.
     TaskAborted = 0x40,
 }
 

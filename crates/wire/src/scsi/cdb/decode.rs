@@ -1,5 +1,7 @@
 //! The fields of each CDB. Reserved bits have been checked by the table before these run.
 
+#![expect(clippy::unnecessary_wraps, reason = "the table holds all of them as one type of function")]
+
 use super::super::bytes::{u8_at, u16_at, u24_at, u32_at, u64_at};
 use super::super::sense::FieldPointer;
 use super::{
@@ -50,16 +52,16 @@ fn verify(cdb: &[u8], transfer: Transfer) -> Result<Verify, CdbError> {
     Ok(Verify { lba: transfer.lba, blocks: transfer.blocks, dpo: transfer.dpo, check })
 }
 
-pub(in super::super) fn test_unit_ready(_: &[u8]) -> Decoded {
+pub(in crate::scsi) fn test_unit_ready(_: &[u8]) -> Decoded {
     Ok(Command::TestUnitReady)
 }
 
-pub(in super::super) fn request_sense(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn request_sense(cdb: &[u8]) -> Decoded {
     Ok(Command::RequestSense { descriptor: bit(cdb, 1, 0x01), allocation_length: u8_at(cdb, 4) })
 }
 
 /// A page code without EVPD is refused (SPC-5 section 6.6.1).
-pub(in super::super) fn inquiry(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn inquiry(cdb: &[u8]) -> Decoded {
     let page = u8_at(cdb, 2);
     let page = match (bit(cdb, 1, 0x01), page) {
         (true, page) => Some(page),
@@ -69,7 +71,7 @@ pub(in super::super) fn inquiry(cdb: &[u8]) -> Decoded {
     Ok(Command::Inquiry { page, allocation_length: u16_at(cdb, 3) })
 }
 
-pub(in super::super) fn report_luns(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn report_luns(cdb: &[u8]) -> Decoded {
     Ok(Command::ReportLuns { select_report: u8_at(cdb, 2), allocation_length: u32_at(cdb, 6) })
 }
 
@@ -91,11 +93,11 @@ fn mode_sense(cdb: &[u8], ten: bool, allocation_length: u16) -> Decoded {
     }))
 }
 
-pub(in super::super) fn mode_sense_6(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn mode_sense_6(cdb: &[u8]) -> Decoded {
     mode_sense(cdb, false, u16::from(u8_at(cdb, 4)))
 }
 
-pub(in super::super) fn mode_sense_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn mode_sense_10(cdb: &[u8]) -> Decoded {
     mode_sense(cdb, true, u16_at(cdb, 7))
 }
 
@@ -108,126 +110,126 @@ fn mode_select(cdb: &[u8], ten: bool, parameter_list_length: u16) -> Decoded {
     }))
 }
 
-pub(in super::super) fn mode_select_6(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn mode_select_6(cdb: &[u8]) -> Decoded {
     mode_select(cdb, false, u16::from(u8_at(cdb, 4)))
 }
 
-pub(in super::super) fn mode_select_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn mode_select_10(cdb: &[u8]) -> Decoded {
     mode_select(cdb, true, u16_at(cdb, 7))
 }
 
-pub(in super::super) fn read_capacity_10(_: &[u8]) -> Decoded {
+pub(in crate::scsi) fn read_capacity_10(_: &[u8]) -> Decoded {
     Ok(Command::ReadCapacity10)
 }
 
-pub(in super::super) fn read_capacity_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn read_capacity_16(cdb: &[u8]) -> Decoded {
     Ok(Command::ReadCapacity16 { allocation_length: u32_at(cdb, 10) })
 }
 
-pub(in super::super) fn read_6(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn read_6(cdb: &[u8]) -> Decoded {
     Ok(Command::Read(transfer_6(cdb)))
 }
 
-pub(in super::super) fn read_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn read_10(cdb: &[u8]) -> Decoded {
     Ok(Command::Read(transfer_10(cdb)))
 }
 
-pub(in super::super) fn read_12(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn read_12(cdb: &[u8]) -> Decoded {
     Ok(Command::Read(transfer_12(cdb)))
 }
 
-pub(in super::super) fn read_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn read_16(cdb: &[u8]) -> Decoded {
     Ok(Command::Read(transfer_16(cdb)))
 }
 
-pub(in super::super) fn write_6(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_6(cdb: &[u8]) -> Decoded {
     Ok(Command::Write(transfer_6(cdb)))
 }
 
-pub(in super::super) fn write_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_10(cdb: &[u8]) -> Decoded {
     Ok(Command::Write(transfer_10(cdb)))
 }
 
-pub(in super::super) fn write_12(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_12(cdb: &[u8]) -> Decoded {
     Ok(Command::Write(transfer_12(cdb)))
 }
 
-pub(in super::super) fn write_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_16(cdb: &[u8]) -> Decoded {
     Ok(Command::Write(transfer_16(cdb)))
 }
 
-pub(in super::super) fn verify_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn verify_10(cdb: &[u8]) -> Decoded {
     verify(cdb, transfer_10(cdb)).map(Command::Verify)
 }
 
-pub(in super::super) fn verify_12(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn verify_12(cdb: &[u8]) -> Decoded {
     verify(cdb, transfer_12(cdb)).map(Command::Verify)
 }
 
-pub(in super::super) fn verify_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn verify_16(cdb: &[u8]) -> Decoded {
     verify(cdb, transfer_16(cdb)).map(Command::Verify)
 }
 
-pub(in super::super) fn write_and_verify_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_and_verify_10(cdb: &[u8]) -> Decoded {
     verify(cdb, transfer_10(cdb)).map(Command::WriteAndVerify)
 }
 
-pub(in super::super) fn write_and_verify_12(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_and_verify_12(cdb: &[u8]) -> Decoded {
     verify(cdb, transfer_12(cdb)).map(Command::WriteAndVerify)
 }
 
-pub(in super::super) fn write_and_verify_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_and_verify_16(cdb: &[u8]) -> Decoded {
     verify(cdb, transfer_16(cdb)).map(Command::WriteAndVerify)
 }
 
-pub(in super::super) fn synchronize_cache_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn synchronize_cache_10(cdb: &[u8]) -> Decoded {
     let Transfer { lba, blocks, .. } = transfer_10(cdb);
     Ok(Command::SynchronizeCache { lba, blocks, immediate: bit(cdb, 1, 0x02) })
 }
 
-pub(in super::super) fn synchronize_cache_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn synchronize_cache_16(cdb: &[u8]) -> Decoded {
     let Transfer { lba, blocks, .. } = transfer_16(cdb);
     Ok(Command::SynchronizeCache { lba, blocks, immediate: bit(cdb, 1, 0x02) })
 }
 
-pub(in super::super) fn pre_fetch_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn pre_fetch_10(cdb: &[u8]) -> Decoded {
     let Transfer { lba, blocks, .. } = transfer_10(cdb);
     Ok(Command::PreFetch { lba, blocks, immediate: bit(cdb, 1, 0x02) })
 }
 
-pub(in super::super) fn pre_fetch_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn pre_fetch_16(cdb: &[u8]) -> Decoded {
     let Transfer { lba, blocks, .. } = transfer_16(cdb);
     Ok(Command::PreFetch { lba, blocks, immediate: bit(cdb, 1, 0x02) })
 }
 
-pub(in super::super) fn compare_and_write(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn compare_and_write(cdb: &[u8]) -> Decoded {
     Ok(Command::CompareAndWrite(transfer(cdb, u64_at(cdb, 2), u32::from(u8_at(cdb, 13)))))
 }
 
-pub(in super::super) fn or_write_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn or_write_16(cdb: &[u8]) -> Decoded {
     Ok(Command::OrWrite(transfer_16(cdb)))
 }
 
-pub(in super::super) fn write_same_10(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_same_10(cdb: &[u8]) -> Decoded {
     let Transfer { lba, blocks, .. } = transfer_10(cdb);
     Ok(Command::WriteSame(WriteSame { lba, blocks, unmap: bit(cdb, 1, 0x08), ndob: false }))
 }
 
-pub(in super::super) fn write_same_16(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn write_same_16(cdb: &[u8]) -> Decoded {
     let Transfer { lba, blocks, .. } = transfer_16(cdb);
     let same = WriteSame { lba, blocks, unmap: bit(cdb, 1, 0x08), ndob: bit(cdb, 1, 0x01) };
     Ok(Command::WriteSame(same))
 }
 
-pub(in super::super) fn unmap(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn unmap(cdb: &[u8]) -> Decoded {
     Ok(Command::Unmap { parameter_list_length: u16_at(cdb, 7) })
 }
 
-pub(in super::super) fn get_lba_status(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn get_lba_status(cdb: &[u8]) -> Decoded {
     Ok(Command::GetLbaStatus { lba: u64_at(cdb, 2), allocation_length: u32_at(cdb, 10) })
 }
 
-pub(in super::super) fn start_stop_unit(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn start_stop_unit(cdb: &[u8]) -> Decoded {
     let flags = u8_at(cdb, 4);
     Ok(Command::StartStop(StartStop {
         immediate: bit(cdb, 1, 0x01),
@@ -240,11 +242,11 @@ pub(in super::super) fn start_stop_unit(cdb: &[u8]) -> Decoded {
 }
 
 /// PREVENT 10b and 11b are obsolete (SBC-4 section 5.19).
-pub(in super::super) fn prevent_allow(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn prevent_allow(cdb: &[u8]) -> Decoded {
     Ok(Command::PreventAllow { prevent: bit(cdb, 4, 0x01) })
 }
 
-pub(in super::super) fn report_supported_opcodes(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn report_supported_opcodes(cdb: &[u8]) -> Decoded {
     let (opcode, service_action) = (u8_at(cdb, 3), u16_at(cdb, 4));
     let options = match u8_at(cdb, 2) & 7 {
         0 => ReportingOptions::All,
@@ -260,7 +262,7 @@ pub(in super::super) fn report_supported_opcodes(cdb: &[u8]) -> Decoded {
     })
 }
 
-pub(in super::super) fn report_supported_task_management(cdb: &[u8]) -> Decoded {
+pub(in crate::scsi) fn report_supported_task_management(cdb: &[u8]) -> Decoded {
     Ok(Command::ReportSupportedTaskManagement {
         extended: bit(cdb, 2, 0x80),
         allocation_length: u32_at(cdb, 6),

@@ -105,7 +105,7 @@ pub struct ModeSense {
     pub control: PageControl,
     /// Page code; 3Fh is all.
     pub page: u8,
-    /// Subpage code; FFh is all.
+    /// Subpage code; `FFh` is all.
     pub subpage: u8,
     /// How much the initiator takes.
     pub allocation_length: u16,

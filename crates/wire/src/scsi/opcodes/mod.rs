@@ -1,6 +1,7 @@
 //! The commands of this target, defined once: the bits that a CDB may set, its decoder, its name. From this
 //! table come [`super::Command::decode`] and REPORT SUPPORTED OPERATION CODES (SPC-5 section 6.35).
 
+use super::bytes::put;
 use super::cdb::{CdbError, Command, MAXIMUM_CDB_LENGTH, ReportingOptions};
 use super::sense::FieldPointer;
 
@@ -112,11 +113,17 @@ impl Operation {
     }
 }
 
-/// Appends the parameter data of REPORT SUPPORTED OPERATION CODES: all commands, or one.
-pub fn report(options: ReportingOptions, timeouts: bool, out: &mut Vec<u8>) -> Result<(), CdbError> {
+/// Appends the parameter data of REPORT SUPPORTED OPERATION CODES: all commands, or one. `supported` takes away what
+/// a logical unit does not do.
+pub fn report(
+    options: ReportingOptions,
+    timeouts: bool,
+    supported: impl Fn(&Operation) -> bool,
+    out: &mut Vec<u8>,
+) -> Result<(), CdbError> {
     match options {
         ReportingOptions::All => {
-            report_all(timeouts, out);
+            report_all(timeouts, &supported, out);
             Ok(())
         }
         ReportingOptions::Opcode(opcode) => {
@@ -126,7 +133,7 @@ pub fn report(options: ReportingOptions, timeouts: bool, out: &mut Vec<u8>) -> R
                 [only] if only.service_action.is_none() => Some(only),
                 _ => return Err(CdbError::InvalidField(FieldPointer::cdb_bit(2, 2))),
             };
-            report_one(found, timeouts, out);
+            report_one(found.filter(|operation| supported(operation)), timeouts, out);
             Ok(())
         }
         ReportingOptions::ServiceAction(opcode, service_action) => {
@@ -135,7 +142,7 @@ pub fn report(options: ReportingOptions, timeouts: bool, out: &mut Vec<u8>) -> R
                 return Err(CdbError::InvalidField(FieldPointer::cdb_bit(2, 2)));
             }
             let found = entries.iter().find(|operation| operation.service_action == Some(service_action));
-            report_one(found, timeouts, out);
+            report_one(found.filter(|operation| supported(operation)), timeouts, out);
             Ok(())
         }
         ReportingOptions::Either(opcode, service_action) => {
@@ -143,17 +150,16 @@ pub fn report(options: ReportingOptions, timeouts: bool, out: &mut Vec<u8>) -> R
                 None => service_action == 0,
                 Some(action) => action == service_action,
             });
-            report_one(found, timeouts, out);
+            report_one(found.filter(|operation| supported(operation)), timeouts, out);
             Ok(())
         }
     }
 }
 
-fn report_all(timeouts: bool, out: &mut Vec<u8>) {
-    let descriptor = if timeouts { 20 } else { 8 };
-    let length = (OPERATIONS.len() * descriptor) as u32;
-    out.extend_from_slice(&length.to_be_bytes());
-    for operation in OPERATIONS {
+fn report_all(timeouts: bool, supported: &impl Fn(&Operation) -> bool, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    for operation in OPERATIONS.iter().filter(|operation| supported(operation)) {
         let mut flags = 0;
         if operation.service_action.is_some() {
             flags |= 0x01; // SERVACTV
@@ -168,6 +174,8 @@ fn report_all(timeouts: bool, out: &mut Vec<u8>) {
             operation.put_timeouts(out);
         }
     }
+    let length = (out.len() - start - 4) as u32;
+    put(out, start, &length.to_be_bytes());
 }
 
 fn report_one(found: Option<&Operation>, timeouts: bool, out: &mut Vec<u8>) {
@@ -185,7 +193,7 @@ fn report_one(found: Option<&Operation>, timeouts: bool, out: &mut Vec<u8>) {
 }
 
 /// Appends the parameter data of REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS (SPC-5 section 6.36): ABORT TASK,
-/// ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET, and the I_T nexus reset that a closed
+/// ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET, TARGET RESET, and the `I_T` nexus reset that a closed
 /// session is.
 pub fn report_task_management(extended: bool, out: &mut Vec<u8>) {
     // ATS 80h, ATSS 40h, CTSS 10h, LURS 08h, TRS 02h.

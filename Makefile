@@ -1,0 +1,64 @@
+# The workshop. `make help` lists what it does.
+# Each recipe is one or two plain commands, so that anybody can run them by hand.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Where the demonstration node keeps its volumes; the same as in examples/demo.toml.
+DATA := fels-data
+
+# What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
+# initiators, and an emulator to boot a kernel in.
+TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
+                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux
+# What the side-by-side needs: the other target, and the clients that measure both.
+PEER_PACKAGES := gcc libc6-dev tgt libiscsi-bin qemu-utils qemu-block-extra util-linux
+
+.PHONY: help run build test test-deps fuzz bench-peers fmt lint doc clean-data
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+build: ## build the release binary, target/release/fels
+	@.ci/need gcc libc6-dev
+	cargo build --release --package fels
+
+run: build ## build, then serve the demonstration volume on 127.0.0.1 in the foreground
+	target/release/fels serve --config examples/demo.toml
+
+test-deps: ## install what the tests need, only what is missing
+	@.ci/need $(TEST_PACKAGES)
+	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
+	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
+	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+
+# FUZZ_SECONDS is the time of each fuzz target, two of them at once.
+test: export FUZZ_SECONDS ?= 60
+test: test-deps ## format, lint, licences, every test, and each fuzz target for a minute
+	@.ci/test
+
+fuzz: export FUZZ_SECONDS ?= 3600
+fuzz: test-deps ## fuzz each target for an hour (FUZZ_SECONDS=3600)
+	@.ci/fuzz
+
+# BENCH_FLAGS is handed on, for example BENCH_FLAGS=--quick.
+bench-peers: ## measure Fels beside tgt and keep the run in bench/runs/ (BENCH_FLAGS=--quick for a first look)
+	@.ci/need $(PEER_PACKAGES)
+	cargo build --release --package fels --package bench
+	target/release/bench $(BENCH_FLAGS)
+
+fmt: ## format all code
+	cargo fmt --all
+	cargo fmt --manifest-path fuzz/Cargo.toml
+
+lint: ## all lints, warnings are errors
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+doc: ## build the documentation of all crates
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
+
+clean-data: ## remove the demonstration volumes
+	rm -rf -- "$(DATA)"

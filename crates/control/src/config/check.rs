@@ -1,0 +1,126 @@
+//! What only the whole file shows.
+
+use super::Machine;
+use super::error::Problems;
+use super::iscsi::ReadIscsi;
+use super::node::Root;
+use super::volume::{Backing, ReadVolume};
+use crate::size::display_bytes;
+use std::collections::HashMap;
+use std::net::SocketAddr;
+
+/// Checks that concern several sections.
+pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) {
+    names(problems, &root.volumes);
+    backings(problems, &root.volumes);
+    memory(problems, &root.volumes, machine);
+    portals(problems, &root.iscsi);
+    exposure(problems, root);
+}
+
+fn names(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
+    let mut seen = HashMap::new();
+    for (index, read) in volumes.iter().enumerate() {
+        let name = read.volume.name.as_str();
+        if !name.is_empty() && seen.insert(name, index).is_some() {
+            problems.add(read.name_span.clone(), format!("there are two volumes `{name}`"));
+        }
+    }
+}
+
+fn backings(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
+    let mut seen: HashMap<_, &str> = HashMap::new();
+    for read in volumes {
+        let (Backing::File(path) | Backing::Device(path)) = &read.volume.backing else { continue };
+        if let Some(other) = seen.insert(path, &read.volume.name) {
+            let what = if matches!(read.volume.backing, Backing::File(_)) { "file" } else { "device" };
+            problems.add_hint(
+                read.backing_span.clone(),
+                format!("the {what} {} is used by the volume `{other}` already", path.display()),
+                "two volumes on one backing would overwrite each other: give each its own",
+            );
+        }
+    }
+}
+
+fn memory(problems: &mut Problems<'_>, volumes: &[ReadVolume], machine: Machine) {
+    let mut total: u64 = 0;
+    for read in volumes.iter().filter(|read| read.volume.backing == Backing::Memory) {
+        let before = total;
+        total = total.saturating_add(read.volume.size_bytes);
+        if before <= machine.memory_bytes && total > machine.memory_bytes {
+            problems.add_hint(
+                read.backing_span.clone(),
+                format!(
+                    "the memory volumes up to this one take {}, the machine has {}",
+                    display_bytes(total),
+                    display_bytes(machine.memory_bytes)
+                ),
+                "make them smaller, or let some live in a file",
+            );
+        }
+    }
+}
+
+fn portals(problems: &mut Problems<'_>, read: &ReadIscsi) {
+    let portals = &read.iscsi.listen;
+    for (index, (portal, span)) in portals.iter().zip(&read.listen_spans).enumerate() {
+        if portal.port() == 0 {
+            continue;
+        }
+        let earlier = portals.iter().take(index);
+        if let Some(other) = earlier.into_iter().find(|other| overlap(portal, other)) {
+            let message = if other == portal {
+                format!("the portal {portal} is there twice")
+            } else {
+                format!("the portals {other} and {portal} cover each other")
+            };
+            problems.add_hint(span.clone(), message, "keep one of them");
+        }
+    }
+}
+
+/// Whether both cannot be listened on at once.
+fn overlap(a: &SocketAddr, b: &SocketAddr) -> bool {
+    a.port() == b.port()
+        && a.is_ipv4() == b.is_ipv4()
+        && (a.ip() == b.ip() || a.ip().is_unspecified() || b.ip().is_unspecified())
+}
+
+/// A target without authentication is for this machine only.
+fn exposure(problems: &mut Problems<'_>, root: &Root) {
+    let open = without_chap(root);
+    if open.is_empty() {
+        return;
+    }
+    for (portal, span) in root.iscsi.iscsi.listen.iter().zip(&root.iscsi.listen_spans) {
+        if !portal.ip().to_canonical().is_loopback() {
+            problems.add_hint(
+                span.clone(),
+                format!("{portal} can be reached from other machines, but there is no CHAP user for {open}"),
+                "set `discovery_chap` in [iscsi] and `chap` on every volume, or listen on 127.0.0.1",
+            );
+        }
+    }
+}
+
+/// What has no user, as the end of a sentence; empty when everything has one.
+fn without_chap(root: &Root) -> String {
+    let names: Vec<_> = root
+        .volumes
+        .iter()
+        .filter(|read| !read.has_chap && !read.volume.name.is_empty())
+        .map(|read| format!("`{}`", read.volume.name))
+        .collect();
+    let volumes = match &names[..] {
+        [] => String::new(),
+        [one] => format!("the volume {one}"),
+        [first, second] => format!("the volumes {first} and {second}"),
+        [first, second, rest @ ..] => format!("the volumes {first}, {second} and {} more", rest.len()),
+    };
+    match (root.iscsi.has_discovery_chap, volumes.is_empty()) {
+        (true, _) => volumes,
+        (false, true) => "discovery".to_owned(),
+        (false, false) => format!("discovery and {volumes}"),
+    }
+}

@@ -1,0 +1,34 @@
+//! The declaration of a key, from which the reader and the reference are made.
+
+/// One key of the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its name, as written.
+    pub name: &'static str,
+    /// What it takes.
+    pub takes: &'static str,
+    /// What holds when it is not there.
+    pub default: &'static str,
+    /// What it does.
+    pub says: &'static str,
+}
+
+/// Every section by its title, with its keys, in the order of the reference.
+pub fn sections() -> [(&'static str, &'static [Key]); 5] {
+    [
+        ("top level", super::node::KEYS),
+        ("[iscsi]", super::iscsi::KEYS),
+        ("[[volume]]", super::volume::KEYS),
+        ("backing", super::volume::BACKING_KEYS),
+        ("CHAP users", super::chap::KEYS),
+    ]
+}
+
+/// The table of a section as it stands in `docs/reference/configuration.md`.
+pub fn reference_table(keys: &[Key]) -> String {
+    let rows = keys
+        .iter()
+        .map(|Key { name, takes, default, says }| format!("| `{name}` | {takes} | {default} | {says} |\n"));
+    let head = "| key | takes | default | does |\n|---|---|---|---|\n";
+    std::iter::once(head.to_owned()).chain(rows).collect()
+}

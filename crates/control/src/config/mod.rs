@@ -1,0 +1,115 @@
+//! The configuration file: read, checked as a whole, and turned into plain types.
+//!
+//! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `volume` each
+//! `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
+//! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
+//! test. What concerns several sections stands in `check`.
+//!
+//! The walk over the parsed document is done here and not by a derived deserializer, because a derived one
+//! ends at the first problem and loses where a value stood: this one reports all problems at once, each with
+//! its line.
+
+mod chap;
+mod check;
+mod error;
+mod iscsi;
+mod key;
+mod node;
+mod secret;
+mod source;
+mod table;
+#[cfg(test)]
+mod tests;
+mod volume;
+
+pub use chap::ChapUser;
+pub use error::{ConfigError, ConfigErrors, Location};
+pub use iscsi::Iscsi;
+pub use key::{Key, reference_table, sections};
+pub use secret::Secret;
+pub use volume::{Backing, IQN_PREFIX, Volume};
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use toml::de::DeTable;
+
+/// A configuration file larger than this is refused unread: ten thousand volumes take about 2 MiB.
+pub const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// What a node is wished to be.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Directory of the volumes and of the node's state.
+    pub data: PathBuf,
+    /// Shards, one thread and one ring each, 1 to 64.
+    pub shards: usize,
+    /// The iSCSI target.
+    pub iscsi: Iscsi,
+    /// The volumes, in the order of the file.
+    pub volumes: Vec<Volume>,
+}
+
+/// What of the machine bears on a configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Main memory in bytes.
+    pub memory_bytes: u64,
+}
+
+impl Machine {
+    /// The machine that this process runs on. Memory that cannot be found out bounds nothing.
+    pub fn here() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let memory_bytes = std::fs::read_to_string("/proc/meminfo")
+            .ok()
+            .and_then(|text| memory_of(&text))
+            .unwrap_or(u64::MAX);
+        Self { cores, memory_bytes }
+    }
+}
+
+/// `MemTotal` of `/proc/meminfo`, in bytes.
+fn memory_of(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+impl Config {
+    /// Reads and checks the file at `path`.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        let name = path.display().to_string();
+        let text = read_bounded(path).map_err(|error| ConfigErrors::unreadable(&name, &error))?;
+        Self::parse(&text, &name)
+    }
+
+    /// Reads and checks `text`; `name` is what errors call the file. Files of secrets that it names are
+    /// read too.
+    pub fn parse(text: &str, name: &str) -> Result<Self, ConfigErrors> {
+        Self::parse_for(text, name, Machine::here())
+    }
+
+    /// As [`Config::parse`], for the given machine.
+    pub fn parse_for(text: &str, name: &str, machine: Machine) -> Result<Self, ConfigErrors> {
+        let (document, syntax) = DeTable::parse_recoverable(text);
+        if !syntax.is_empty() {
+            return Err(ConfigErrors::syntax(text, name, &syntax));
+        }
+        let mut problems = error::Problems::new(text, name, source::secrets_of(document.get_ref()));
+        let root = node::Root::read(&mut problems, document.get_ref(), machine);
+        check::whole(&mut problems, &root, machine);
+        problems.into_result(root.into_config())
+    }
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    let file = std::fs::File::open(path)?;
+    let mut text = String::new();
+    file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_BYTES {
+        return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
+    }
+    Ok(text)
+}

@@ -1,0 +1,70 @@
+//! The keys at the top of the file.
+
+use super::error::Problems;
+use super::iscsi::{self, ReadIscsi};
+use super::key::Key;
+use super::table::Table;
+use super::volume::{self, ReadVolume};
+use super::{Config, Machine};
+use std::path::PathBuf;
+use toml::de::DeTable;
+
+/// More shards than this bring nothing: the machine would need as many cores.
+const MAX_SHARDS: u64 = 64;
+
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "data",
+        takes: "a directory, relative to the current one",
+        default: "`\"fels-data\"`",
+        says: "Where volumes and the node's state are kept; made if missing, with mode 0700.",
+    },
+    Key {
+        name: "shards",
+        takes: "1 to 64",
+        default: "one per core",
+        says: "Threads that serve, each with a ring of its own.",
+    },
+    Key { name: "iscsi", takes: "the section `[iscsi]`", default: "its defaults", says: "The iSCSI target." },
+    Key {
+        name: "volume",
+        takes: "sections `[[volume]]`",
+        default: "none",
+        says: "The volumes, each one a target with LUN 0.",
+    },
+];
+
+/// The whole file as read, each part with the places that later checks point to.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub data: PathBuf,
+    pub shards: usize,
+    pub iscsi: ReadIscsi,
+    pub volumes: Vec<ReadVolume>,
+}
+
+impl Root {
+    pub fn read<'t>(problems: &mut Problems<'_>, document: &'t DeTable<'t>, machine: Machine) -> Self {
+        let table = Table::new(problems, "at the top level", KEYS, document, 0..0);
+        let data = table
+            .value("data")
+            .and_then(|value| value.string(problems, "a directory"))
+            .map_or_else(|| PathBuf::from("fels-data"), PathBuf::from);
+        let shards = table
+            .value("shards")
+            .and_then(|value| value.integer(problems, "a number from 1 to 64", 1..=MAX_SHARDS))
+            .unwrap_or_else(|| (machine.cores as u64).clamp(1, MAX_SHARDS));
+        let iscsi = iscsi::read(problems, table.value("iscsi"));
+        let volumes = volume::read_all(problems, table.value("volume"), &data);
+        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, volumes }
+    }
+
+    pub fn into_config(self) -> Config {
+        Config {
+            data: self.data,
+            shards: self.shards,
+            iscsi: self.iscsi.iscsi,
+            volumes: self.volumes.into_iter().map(|read| read.volume).collect(),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Where in the file something stands, and the line to quote: without the secrets on it.
+
+use super::error::Location;
+use std::ops::Range;
+use toml::de::{DeTable, DeValue};
+
+/// The text of the file and the ranges of it that are never shown.
+#[derive(Debug)]
+pub(super) struct Source<'t> {
+    name: &'t str,
+    text: &'t str,
+    secrets: Vec<Range<usize>>,
+}
+
+/// What stands in a quoted line for a secret of any length.
+const MASK: &str = "***";
+
+/// Words that make a line of a file that cannot be parsed suspect of holding a secret.
+const SUSPECT: [&str; 5] = ["secret", "chap", "pass", "user", "auth"];
+
+impl<'t> Source<'t> {
+    pub fn new(text: &'t str, name: &'t str, secrets: Vec<Range<usize>>) -> Self {
+        Self { name, text, secrets }
+    }
+
+    /// The place of `span`, with its first line quoted.
+    pub fn locate(&self, span: Range<usize>) -> Location {
+        let start = floor_boundary(self.text, span.start);
+        let before = self.text.get(..start).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        let rest = self.text.get(line_start..).unwrap_or_default();
+        let line_end = line_start + rest.find('\n').unwrap_or(rest.len());
+        let end = floor_boundary(self.text, span.end).clamp(start, line_end.max(start));
+        let (quote, mark) = self.quote(line_start..line_end, start..end);
+        Location {
+            file: self.name.to_owned(),
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).map_or(0, |text| text.chars().count()) + 1,
+            quote,
+            mark,
+        }
+    }
+
+    /// The line as it may be shown, and the range of its characters that `span` covers.
+    fn quote(&self, line: Range<usize>, span: Range<usize>) -> (String, Range<usize>) {
+        let mut quote = String::new();
+        let mut length = 0;
+        let (mut from, mut to) = (None, 0);
+        let mut masked = false;
+        for (offset, character) in self.text.get(line.clone()).unwrap_or_default().char_indices() {
+            let at = line.start + offset;
+            if at >= span.start {
+                from.get_or_insert(length);
+            }
+            if self.secrets.iter().any(|secret| secret.contains(&at)) {
+                if !masked {
+                    quote.push_str(MASK);
+                    length += MASK.len();
+                }
+                masked = true;
+            } else {
+                masked = false;
+                match character {
+                    '\t' => quote.push(' '),
+                    '\r' => continue,
+                    _ if character.is_control() => quote.push(char::REPLACEMENT_CHARACTER),
+                    _ => quote.push(character),
+                }
+                length += 1;
+            }
+            if at < span.end {
+                to = length;
+            }
+        }
+        let from = from.unwrap_or(length);
+        (quote, from..to.max(from + 1))
+    }
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+/// The ranges of all values in a parsed document that may be secrets: strings under a key like `secret`, and
+/// all strings but the users' names below a key like `chap`, so that a misspelt key shows nothing either.
+pub(super) fn secrets_of(document: &DeTable<'_>) -> Vec<Range<usize>> {
+    let mut secrets = Vec::new();
+    collect_table(document, false, &mut secrets);
+    secrets
+}
+
+fn collect_table(table: &DeTable<'_>, hide: bool, secrets: &mut Vec<Range<usize>>) {
+    for (key, value) in table {
+        let key = key.get_ref().to_lowercase();
+        let hide = match key.as_str() {
+            "user" | "secret_file" => false,
+            _ => hide || key.contains("pass") || near(&key, "secret") || key.contains("chap"),
+        };
+        collect(value.get_ref(), value.span(), hide, secrets);
+    }
+}
+
+fn collect(value: &DeValue<'_>, span: Range<usize>, hide: bool, secrets: &mut Vec<Range<usize>>) {
+    match value {
+        DeValue::Table(table) => collect_table(table, hide, secrets),
+        DeValue::Array(values) => {
+            for value in values {
+                collect(value.get_ref(), value.span(), hide, secrets);
+            }
+        }
+        _ if hide => secrets.push(span),
+        _ => {}
+    }
+}
+
+/// Whether `key` is a key of any section, and none that only stands inside of a table of users.
+fn is_declared(key: &str) -> bool {
+    let users = super::chap::KEYS;
+    super::sections()
+        .iter()
+        .flat_map(|(_, keys)| keys.iter())
+        .any(|known| known.name == key && !users.iter().any(|user| user.name == key))
+}
+
+fn near(key: &str, word: &str) -> bool {
+    key.contains(word) || strsim::osa_distance(key, word) <= 2
+}
+
+/// The ranges to hide in a text that cannot be parsed: whatever follows the first `=` of a suspect line, and
+/// whole suspect lines that have none.
+pub(super) fn secrets_of_broken(text: &str) -> Vec<Range<usize>> {
+    let mut secrets = Vec::new();
+    let mut start = 0;
+    let mut inside_suspect = false;
+    for line in text.split_inclusive('\n') {
+        let lower = line.to_lowercase();
+        let header = line.split('#').next().unwrap_or_default().trim();
+        let opens_section =
+            header.starts_with('[') && header.ends_with(']') && !header.contains(['=', '"', '\'']);
+        let suspect = SUSPECT.iter().any(|word| lower.contains(word));
+        // A secret may stand on a later line than its key: what follows a suspect line is hidden up to the
+        // next line that begins a section or has a key of ours, and no other, in front of its `=`.
+        let begins_key = line.split_once('=').is_some_and(|(key, _)| is_declared(key.trim()));
+        inside_suspect = suspect || (inside_suspect && !begins_key && !opens_section);
+        let end = start + line.trim_end_matches('\n').len();
+        if inside_suspect && !opens_section {
+            let from = if begins_key { line.find('=').map_or(start, |at| start + at + 1) } else { start };
+            secrets.push(from..end);
+        }
+        start += line.len();
+    }
+    secrets
+}

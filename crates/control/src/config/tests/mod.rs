@@ -1,0 +1,298 @@
+//! What is read, and what is refused with which words.
+
+use super::*;
+use proptest::prelude::*;
+use std::fmt::Write as _;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+const MACHINE: Machine = Machine { cores: 2, memory_bytes: 8 << 30 };
+/// Cases of `refusals.txt`: a name, the text of a configuration, and all that is said about it.
+const REFUSALS: &str = include_str!("refusals.txt");
+const EVERY_KEY: &str = r#"
+data = "/srv/fels"
+shards = 4
+[iscsi]
+listen = ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]
+nop_interval = 30
+nop_timeout = "2500ms"
+discovery_chap = [{ user = "finder", secret = "finder-finder-1" }]
+[[volume]]
+name = "db.one:a-1"
+size = "9999998976"
+backing = { file = "images/db.img" }
+block_size = 4096
+chap = [{ user = "alice", secret = "alice-alice-1" }, { user = "bob", secret = "bob-bob-bob-1" }]
+chap_mutual = { user = "target", secret = "target-target-1" }
+allow = ["iqn.2004-10.com.example:host", "eui.02004567A425678D", "naa.52004567BA64678D"]
+alias = "Müller's database"
+[[volume]]
+name = "scratch"
+size = 1048576
+backing = { memory = true }
+chap = [{ user = "alice", secret = "alice-alice-1" }]
+[[volume]]
+name = "nothing"
+size = "1PiB"
+backing = { null = true }
+chap = [{ user = "alice", secret = "alice-alice-1" }]
+[[volume]]
+name = "disk"
+size = "512MiB"
+backing = { device = "/dev/sdb" }
+chap = [{ user = "alice", secret = "alice-alice-1" }]
+"#;
+
+fn read(text: &str) -> Config {
+    Config::parse_for(text, "fels.toml", MACHINE).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+fn refused(text: &str) -> ConfigErrors {
+    match Config::parse_for(text, "fels.toml", MACHINE) {
+        Ok(config) => panic!("{text}\nis taken: {config:?}"),
+        Err(errors) => errors,
+    }
+}
+
+fn users(users: &[ChapUser]) -> Vec<(&str, &[u8])> {
+    users.iter().map(|user| (user.user.as_str(), user.secret.expose())).collect()
+}
+
+#[test]
+fn nothing_is_a_node_on_loopback_with_the_defaults() {
+    let config = read("");
+    assert_eq!(config.data, Path::new("fels-data"));
+    assert_eq!(config.shards, 2, "one per core");
+    assert_eq!(config.iscsi.listen, ["127.0.0.1:3260".parse().unwrap()]);
+    assert_eq!(config.iscsi.nop_interval, Some(Duration::from_secs(15)));
+    assert_eq!(config.iscsi.nop_timeout, Duration::from_secs(15));
+    assert!(config.iscsi.discovery_chap.is_empty());
+    assert!(config.volumes.is_empty());
+}
+
+#[test]
+fn a_machine_with_more_cores_than_shards_can_be_gets_64() {
+    let machine = Machine { cores: 256, ..MACHINE };
+    assert_eq!(Config::parse_for("", "fels.toml", machine).unwrap().shards, 64);
+}
+
+#[test]
+fn every_key_of_the_node_and_of_iscsi_is_read() {
+    let config = read(EVERY_KEY);
+    assert_eq!(config.data, Path::new("/srv/fels"));
+    assert_eq!(config.shards, 4);
+    let listen: Vec<_> = config.iscsi.listen.iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]);
+    assert_eq!(config.iscsi.nop_interval, Some(Duration::from_secs(30)));
+    assert_eq!(config.iscsi.nop_timeout, Duration::from_millis(2500));
+    assert_eq!(users(&config.iscsi.discovery_chap), [("finder", &b"finder-finder-1"[..])]);
+    assert_eq!(read("[iscsi]\nnop_interval = 0").iscsi.nop_interval, None, "0 never asks");
+}
+
+#[test]
+fn every_key_of_a_volume_is_read() {
+    let config = read(EVERY_KEY);
+    let [db, scratch, nothing, disk] = &config.volumes[..] else { panic!("four volumes") };
+    assert_eq!(db.name, "db.one:a-1");
+    assert_eq!(db.target_name(), "iqn.2026-11.internal.fels:db.one:a-1");
+    assert_eq!(db.size_bytes, 10_000_000_000 / 4096 * 4096);
+    assert_eq!(db.backing, Backing::File(PathBuf::from("/srv/fels/images/db.img")));
+    assert_eq!(db.block_size, 4096);
+    assert_eq!(users(&db.chap), [("alice", &b"alice-alice-1"[..]), ("bob", b"bob-bob-bob-1")]);
+    let mutual = db.chap_mutual.as_ref().unwrap();
+    assert_eq!((mutual.user.as_str(), mutual.secret.expose()), ("target", &b"target-target-1"[..]));
+    assert_eq!(db.allow.len(), 3);
+    assert_eq!(db.alias.as_deref(), Some("Müller's database"));
+    assert_eq!((scratch.size_bytes, scratch.block_size), (1 << 20, 512));
+    assert_eq!(scratch.backing, Backing::Memory);
+    assert!(scratch.chap_mutual.is_none() && scratch.allow.is_empty() && scratch.alias.is_none());
+    assert_eq!((nothing.size_bytes, &nothing.backing), (1 << 50, &Backing::Null));
+    assert_eq!(disk.backing, Backing::Device(PathBuf::from("/dev/sdb")));
+}
+
+#[test]
+fn every_declared_key_is_in_the_example_of_every_key() {
+    for (section, keys) in sections() {
+        for key in keys.iter().filter(|key| key.name != "secret_file") {
+            let name = key.name;
+            let there =
+                [format!("{name} ="), format!("[{name}]")].iter().any(|text| EVERY_KEY.contains(text));
+            assert!(there, "{name} of {section}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_is_read_from_a_file_that_is_its_owners_alone() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("alice");
+    let text =
+        format!("[iscsi]\ndiscovery_chap = [{{ user = \"alice\", secret_file = \"{}\" }}]", path.display());
+    let store = |content: &str, mode| {
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    store("a-secret-in-a-file\n", 0o600);
+    assert_eq!(users(&read(&text).iscsi.discovery_chap), [("alice", &b"a-secret-in-a-file"[..])]);
+
+    let problem = |errors: ConfigErrors| {
+        let [error] = errors.errors() else { panic!("{errors}") };
+        (error.message.clone(), error.hint.clone().unwrap_or_default())
+    };
+    let shown = path.display();
+    store("a-secret-in-a-file\n", 0o640);
+    assert_eq!(
+        problem(refused(&text)),
+        (format!("the secret file {shown} can be read by others"), format!("chmod 600 {shown}"))
+    );
+    store("a-secret-in-a-file\nand more\n", 0o600);
+    assert_eq!(problem(refused(&text)).0, format!("the secret file {shown} has more than one line"));
+    store("short\n", 0o600);
+    assert_eq!(problem(refused(&text)).0, "this CHAP secret is shorter than 12 bytes (96 bits)");
+}
+
+#[test]
+fn every_refusal_has_its_words() {
+    let mut differences = String::new();
+    let cases: Vec<_> = REFUSALS.split("\n## ").collect();
+    assert!(cases.len() > 80, "{} cases", cases.len());
+    for case in cases {
+        let (name, rest) = case.split_once('\n').unwrap();
+        let (text, expected) = rest.split_once("--->\n").unwrap_or_else(|| panic!("{name}"));
+        let said = refused(text).to_string();
+        if said.trim_end() != expected.trim_end() {
+            write!(differences, "\n## {name}\n{text}--->\n{said}\n").unwrap();
+        }
+    }
+    assert!(differences.is_empty(), "these refusals say something else now:{differences}");
+}
+
+#[test]
+fn no_secret_is_in_any_refusal() {
+    for case in REFUSALS.split("\n## ") {
+        let (_, said) = case.split_once("--->\n").unwrap();
+        for secret in ["a-long-enough", "another-long", "12345678901", "ssss", "short\""] {
+            assert!(!said.contains(secret), "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_torn_from_its_key_by_a_line_break_is_not_shown() {
+    let text = EVERY_KEY.replace("secret = \"target", "sec\nret = \"target");
+    let said = refused(&text).to_string();
+    assert!(said.contains("this is not TOML") && !said.contains("target-target"), "{said}");
+}
+
+#[test]
+fn secrets_are_not_shown_by_a_configuration() {
+    let shown = format!("{:?}", read(EVERY_KEY));
+    for secret in ["finder-finder", "alice-alice", "bob-bob", "target-target"] {
+        assert!(!shown.contains(secret), "{secret}");
+    }
+    assert_eq!(Secret::new("abc").to_string(), "***");
+}
+
+#[test]
+fn thousands_of_problems_are_cut_short() {
+    let errors = refused(&"[[volume]]\n".repeat(1000));
+    assert_eq!((errors.errors().len(), errors.suppressed()), (50, 2950));
+    assert!(errors.to_string().ends_with("\nand 2950 more"));
+}
+
+#[test]
+fn columns_are_characters_and_lines_may_end_as_on_windows() {
+    let errors = refused("data = \"ä\"\r\niscsi = {  \"ünknown\" = 1 }\r\n");
+    let location = errors.errors()[0].location.clone().unwrap();
+    assert_eq!((location.line, location.column), (2, 12));
+    assert_eq!(location.quote, "iscsi = {  \"ünknown\" = 1 }");
+    assert_eq!(location.mark, 11..20);
+}
+
+#[test]
+fn escape_sequences_do_not_reach_the_terminal() {
+    let said = refused("data = 1 # \u{1b}[31m\n").to_string() + &refused("\"\\u001b[31m\" = 1\n").to_string();
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_a_clear_error() {
+    let temporary = tempfile::tempdir().unwrap();
+    let missing = temporary.path().join("fels.toml");
+    let errors = Config::load(&missing).unwrap_err();
+    let shown = missing.display();
+    assert_eq!(
+        errors.to_string(),
+        format!(
+            "the configuration {shown} cannot be read: there is no such file\nhint: name a file with --config FILE"
+        )
+    );
+    let directory = Config::load(temporary.path()).unwrap_err().to_string();
+    assert!(directory.contains("it is a directory\nhint: name the file in it"), "{directory}");
+    std::fs::write(&missing, b"data = \"\xff\"").unwrap();
+    assert!(Config::load(&missing).unwrap_err().to_string().ends_with("it is not UTF-8 text"));
+    let large = std::fs::File::create(&missing).unwrap();
+    large.set_len(MAX_FILE_BYTES + 1).unwrap();
+    assert!(Config::load(&missing).unwrap_err().to_string().ends_with("it is larger than 16 MiB"));
+    std::fs::write(&missing, "shards = 3").unwrap();
+    assert_eq!(Config::load(&missing).unwrap().shards, 3);
+}
+
+#[test]
+fn ten_thousand_volumes_are_read() {
+    let mut text = String::new();
+    for index in 0..10_000 {
+        write!(
+            text,
+            "[[volume]]\nname = \"v{index}\"\nsize = \"1GiB\"\nbacking = {{ file = \"v{index}.img\" }}\n"
+        )
+        .unwrap();
+    }
+    assert_eq!(read(&text).volumes.len(), 10_000);
+}
+
+#[test]
+fn the_memory_of_the_machine_is_found() {
+    assert_eq!(memory_of("MemFree: 1 kB\nMemTotal:       16384 kB\n"), Some(16 << 20));
+    assert_eq!(memory_of("MemTotal: lots\n"), None);
+    let here = Machine::here();
+    assert!(here.cores >= 1 && (1 << 20..u64::MAX).contains(&here.memory_bytes));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "(\\PC|\n|\")*") {
+        let _ = Config::parse_for(&text, "fels.toml", MACHINE);
+    }
+
+    #[test]
+    fn no_damage_to_a_good_file_makes_the_reader_panic(
+        at in 0..EVERY_KEY.len(),
+        cut in 0usize..40,
+        with in "[\\]\\[{}=\",\n.0a]{0,3}",
+    ) {
+        let _ = Config::parse_for(&damaged(at, cut, &with), "fels.toml", MACHINE);
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_shows_no_secret(
+        at in 0..EVERY_KEY.len(),
+        cut in 0usize..2,
+        with in "[\\]\\[{}=\",\n.0a]{0,2}",
+    ) {
+        if let Err(errors) = Config::parse_for(&damaged(at, cut, &with), "fels.toml", MACHINE) {
+            let shown = errors.to_string();
+            for secret in ["finder-finder", "alice-alice", "bob-bob", "target-target"] {
+                prop_assert!(!shown.contains(secret), "{}", shown);
+            }
+        }
+    }
+}
+
+/// The example of every key, with `cut` bytes at `at` replaced.
+fn damaged(at: usize, cut: usize, with: &str) -> String {
+    let mut bytes = EVERY_KEY.as_bytes().to_vec();
+    let end = (at + cut).min(bytes.len());
+    bytes.splice(at..end, with.bytes());
+    String::from_utf8_lossy(&bytes).into_owned()
+}

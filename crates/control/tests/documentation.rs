@@ -1,0 +1,72 @@
+//! What the documentation says about the configuration is what the reader takes.
+
+use control::Config;
+use control::config::{reference_table, sections};
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn page(path: &str) -> String {
+    let path = root().join(path);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The blocks of a page that are marked as TOML.
+fn blocks(page: &str) -> impl Iterator<Item = &str> {
+    page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next())
+}
+
+#[test]
+fn the_reference_has_every_key_as_it_is_declared() {
+    let reference = page("docs/reference/configuration.md");
+    for (section, keys) in sections() {
+        let table = reference_table(keys);
+        assert!(reference.contains(&table), "the table of {section} has to be:\n{table}");
+    }
+}
+
+#[test]
+fn every_example_in_the_documentation_is_taken() {
+    for (path, at_least) in [
+        ("README.md", 1),
+        ("docs/reference/configuration.md", 2),
+        ("docs/guides/first-volume.md", 1),
+        ("docs/guides/chap.md", 2),
+    ] {
+        let text = page(path);
+        let mut count = 0;
+        for block in blocks(&text) {
+            count += 1;
+            if let Err(errors) = Config::parse(block, path) {
+                panic!("an example in {path} is refused:\n{errors}");
+            }
+        }
+        assert!(count >= at_least, "{path} has {count} examples");
+    }
+}
+
+#[test]
+fn the_configuration_of_make_run_listens_on_this_machine_only() {
+    let config = Config::parse(&page("examples/demo.toml"), "examples/demo.toml").unwrap();
+    assert_eq!(config.volumes.len(), 1);
+    assert!(config.iscsi.listen.iter().all(|portal| portal.ip().is_loopback()));
+}
+
+#[test]
+fn the_links_of_the_pages_lead_somewhere() {
+    for path in
+        ["README.md", "docs/reference/configuration.md", "docs/guides/first-volume.md", "docs/guides/chap.md"]
+    {
+        let here = root().join(path);
+        for link in page(path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            if file.is_empty() || file.starts_with("http") {
+                continue;
+            }
+            let target = here.parent().unwrap().join(file);
+            assert!(target.exists(), "{path} links to {link}");
+        }
+    }
+}

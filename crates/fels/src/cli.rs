@@ -1,0 +1,71 @@
+//! The commands and where each one goes. Flags stand beside the command that they belong to.
+
+use crate::commands::{check, completions, lab, serve};
+use crate::message::Failure;
+use clap::builder::Styles;
+use clap::builder::styling::AnsiColor;
+use clap::{Parser, Subcommand};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+const AFTER_HELP: &str = "\
+Begin with:
+  fels check --config fels.toml    says what is wrong with a configuration
+  fels serve --config fels.toml    serves its volumes, and prints how to connect to each
+
+Exit codes: 0 all is well, 1 something failed, 2 the command line is wrong, 130 stopped without draining.";
+
+/// A storage target in userspace: serves volumes over iSCSI, and measures them.
+#[derive(Debug, Parser)]
+#[command(name = "fels", version, styles = STYLES, after_help = AFTER_HELP, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Serve(serve::Arguments),
+    Check(check::Arguments),
+    Lab(lab::Arguments),
+    Completions(completions::Arguments),
+}
+
+impl Command {
+    pub fn run(self) -> Result<(), Failure> {
+        match self {
+            Self::Serve(arguments) => serve::run(&arguments),
+            Self::Check(arguments) => check::run(&arguments),
+            Self::Lab(arguments) => lab::run(&arguments),
+            Self::Completions(arguments) => completions::run(&arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_flag_says_what_it_does() {
+        let mut commands = vec![Cli::command()];
+        while let Some(command) = commands.pop() {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let name = format!("{} {}", command.get_name(), argument.get_id());
+                assert!(argument.get_help().is_some(), "{name}");
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+    }
+}

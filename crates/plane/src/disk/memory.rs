@@ -1,0 +1,59 @@
+//! A disk in RAM, shared by all cores. What is in RAM is as durable as it will ever be: there is no write cache to
+//! flush, and nothing survives the process.
+
+use std::sync::Arc;
+
+use ring::{Memory, PAGE};
+
+use crate::disk::{Disk, PHYSICAL_BLOCK};
+use crate::error::Error;
+use crate::request::{Extent, Geometry, Io, Request, Run, Verb};
+
+/// One core's view of a volume in RAM.
+pub struct MemoryDisk {
+    memory: Arc<Memory>,
+    block_size: u32,
+}
+
+impl MemoryDisk {
+    /// The memory's length is a multiple of `block_size`.
+    pub fn new(memory: Arc<Memory>, block_size: u32) -> MemoryDisk {
+        MemoryDisk { memory, block_size }
+    }
+}
+
+impl Disk for MemoryDisk {
+    fn geometry(&self) -> Geometry {
+        Geometry {
+            block_size: self.block_size,
+            physical_block_size: PHYSICAL_BLOCK,
+            blocks: self.memory.length() / u64::from(self.block_size),
+            write_cache: false,
+            read_only: false,
+            discard: true,
+            discard_zeroes: true,
+            discard_granularity: PAGE as u32,
+        }
+    }
+
+    fn submit(&self, mut request: Request) -> Io<'_> {
+        let Extent { offset, length } = request.extent;
+        match request.verb {
+            Verb::Read => self.memory.read(offset, &mut request.buffer),
+            Verb::Write => self.memory.write(offset, &request.buffer),
+            Verb::Flush => {}
+            Verb::Discard | Verb::WriteZeroes => self.memory.discard(offset, length),
+        }
+        Io::ready(request.done())
+    }
+
+    fn allocation(&self, extent: Extent) -> Result<Run, Error> {
+        let mapped = self.memory.is_written(extent.offset);
+        let end = extent.offset + extent.length;
+        let mut at = extent.offset - extent.offset % PAGE as u64 + PAGE as u64;
+        while at < end && self.memory.is_written(at) == mapped {
+            at += PAGE as u64;
+        }
+        Ok(Run { length: at.min(end) - extent.offset, mapped })
+    }
+}

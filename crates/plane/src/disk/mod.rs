@@ -1,0 +1,27 @@
+//! Where bytes live.
+
+mod file;
+mod memory;
+mod null;
+
+pub use file::{FileDisk, FileError, PreparedFile};
+pub use memory::MemoryDisk;
+pub use null::NullDisk;
+
+use crate::error::Error;
+use crate::request::{Extent, Geometry, Io, Request, Run};
+
+/// The bottom of a stack on one core. Requests have been checked against [`Disk::geometry`].
+pub trait Disk: 'static {
+    /// What it is.
+    fn geometry(&self) -> Geometry;
+
+    /// Carries out a request.
+    fn submit(&self, request: Request) -> Io<'_>;
+
+    /// The run at the start of `extent` that is all mapped or all not.
+    fn allocation(&self, extent: Extent) -> Result<Run, Error>;
+}
+
+/// Physical block that every disk reports: what file systems and flash work in, in bytes.
+pub(crate) const PHYSICAL_BLOCK: u32 = 4096;

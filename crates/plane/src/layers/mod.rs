@@ -1,0 +1,18 @@
+//! What a request passes on its way down. A layer writes only the verbs it changes.
+
+mod count;
+mod delay;
+mod fault;
+mod layer;
+mod passthrough;
+mod stack;
+
+pub use count::{Count, Counted};
+pub use delay::Delay;
+pub use fault::{Fault, Faults};
+pub use layer::Layer;
+pub use passthrough::Passthrough;
+pub use stack::{Next, Spent, Stack};
+
+#[cfg(test)]
+mod tests;

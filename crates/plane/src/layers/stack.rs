@@ -1,0 +1,137 @@
+//! A volume's layers over its disk, on one core, and the one guarded hop between any two of them.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use ring::Ring;
+
+use crate::disk::Disk;
+use crate::error::Error;
+use crate::layers::Layer;
+use crate::request::{Completion, Extent, Flags, Geometry, Io, Request, Run, Verb};
+
+/// Where traced requests spent their time at one level, everything below it included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Requests.
+    pub requests: u64,
+    /// Their time in all.
+    pub time: Duration,
+}
+
+struct Level {
+    layer: Box<dyn Layer>,
+    geometry: Geometry,
+    spent: Cell<Spent>,
+}
+
+/// Layers, top first, over a disk.
+pub struct Stack {
+    ring: Ring,
+    levels: Vec<Level>,
+    disk: Box<dyn Disk>,
+    disk_geometry: Geometry,
+    disk_spent: Cell<Spent>,
+}
+
+impl Stack {
+    /// Puts `layers` (top first) over `disk`.
+    pub fn new(ring: Ring, layers: Vec<Box<dyn Layer>>, disk: Box<dyn Disk>) -> Stack {
+        let disk_geometry = disk.geometry();
+        let mut below = disk_geometry;
+        let mut levels: Vec<Level> = layers
+            .into_iter()
+            .rev()
+            .map(|layer| {
+                below = layer.geometry(below);
+                Level { layer, geometry: below, spent: Cell::default() }
+            })
+            .collect();
+        levels.reverse();
+        Stack { ring, levels, disk, disk_geometry, disk_spent: Cell::default() }
+    }
+
+    /// What the whole is.
+    pub fn geometry(&self) -> Geometry {
+        self.levels.first().map_or(self.disk_geometry, |level| level.geometry)
+    }
+
+    /// Sends a request in at the top.
+    pub fn submit(&self, request: Request) -> Io<'_> {
+        Next { stack: self, depth: 0 }.submit(request)
+    }
+
+    /// See [`Layer::allocation`].
+    pub fn allocation(&self, extent: Extent) -> Result<Run, Error> {
+        Next { stack: self, depth: 0 }.allocation(extent)
+    }
+
+    /// The time of traced requests by level, top first, the disk last.
+    pub fn spent(&self) -> impl Iterator<Item = (&'static str, Spent)> {
+        let levels = self.levels.iter().map(|level| (level.layer.name(), level.spent.get()));
+        levels.chain([("disk", self.disk_spent.get())])
+    }
+}
+
+/// The rest of a stack below some layer.
+#[derive(Clone, Copy)]
+pub struct Next<'a> {
+    stack: &'a Stack,
+    depth: usize,
+}
+
+impl<'a> Next<'a> {
+    /// The hop: checks range, buffer and capability, then enters the next layer or the disk.
+    pub fn submit(self, request: Request) -> Io<'a> {
+        if let Err(error) = self.geometry().check(&request) {
+            return Io::ready(request.failed(error));
+        }
+        if request.flags.contains(Flags::TRACED) {
+            return self.traced(request);
+        }
+        self.enter(request)
+    }
+
+    /// What is below.
+    pub fn geometry(self) -> Geometry {
+        self.stack.levels.get(self.depth).map_or(self.stack.disk_geometry, |level| level.geometry)
+    }
+
+    /// See [`Layer::allocation`].
+    pub fn allocation(self, extent: Extent) -> Result<Run, Error> {
+        match self.stack.levels.get(self.depth) {
+            Some(level) => level.layer.allocation(extent, self.below()),
+            None => self.stack.disk.allocation(extent),
+        }
+    }
+
+    fn below(self) -> Next<'a> {
+        Next { stack: self.stack, depth: self.depth + 1 }
+    }
+
+    fn enter(self, request: Request) -> Io<'a> {
+        let Some(level) = self.stack.levels.get(self.depth) else {
+            return self.stack.disk.submit(request);
+        };
+        match request.verb {
+            Verb::Read => level.layer.read(request, self.below()),
+            Verb::Write => level.layer.write(request, self.below()),
+            Verb::Flush => level.layer.flush(request, self.below()),
+            Verb::Discard => level.layer.discard(request, self.below()),
+            Verb::WriteZeroes => level.layer.write_zeroes(request, self.below()),
+        }
+    }
+
+    fn traced(self, request: Request) -> Io<'a> {
+        Io::pending(async move {
+            let start = self.stack.ring.now();
+            let completion: Completion = self.enter(request).await;
+            let cell = self.stack.levels.get(self.depth).map_or(&self.stack.disk_spent, |level| &level.spent);
+            let mut spent = cell.get();
+            spent.requests += 1;
+            spent.time += self.stack.ring.now().since(start);
+            cell.set(spent);
+            completion
+        })
+    }
+}

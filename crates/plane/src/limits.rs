@@ -1,0 +1,101 @@
+//! Every bound of the data plane, in one place, each with its reason; asserted against each other.
+
+use std::time::Duration;
+
+/// Shards of one node. Beyond it a mailbox to every other shard costs more than it brings.
+pub const SHARDS: usize = 64;
+
+/// Bytes that one request moves: what is told to initiators as the maximum transfer length. VMware and Windows use
+/// 4 MiB at most, Linux 8 MiB for block devices that allow it.
+pub const TRANSFER_BYTES: usize = 8 << 20;
+
+/// Bytes that COMPARE AND WRITE compares: two buffers of it are held while others wait. VMFS compares one block.
+pub const COMPARE_BYTES: usize = 128 << 10;
+
+/// Bytes of one internal write when a pattern or zeroes are spread over an extent.
+pub const FILL_BYTES: usize = 1 << 20;
+
+/// Connections of one shard, all portals together. Each costs a few KiB while it is idle.
+pub const CONNECTIONS_PER_SHARD: usize = 16_384;
+
+/// Connections that have not logged in yet, of one shard: garbage and port scans end here.
+pub const LOGINS_PER_SHARD: usize = 1024;
+
+/// Time in which a login has to be complete, RFC 7143 section 7.11 leaves it to the target.
+pub const LOGIN_TIME: Duration = Duration::from_secs(15);
+
+/// Connections of one iSCSI session (`MaxConnections`).
+pub const CONNECTIONS_PER_SESSION: u16 = 8;
+
+/// Sessions of one node: the TSIH has 16 bits and 0 is reserved.
+pub const SESSIONS: usize = 65_535;
+
+/// Commands that a session may have queued: `MaxCmdSN` - `ExpCmdSN` + 1 at rest. open-iscsi asks for 128 by default.
+pub const COMMAND_WINDOW: u32 = 256;
+
+/// Immediate commands and task management functions beyond the window.
+pub const IMMEDIATE_COMMANDS: usize = 64;
+
+/// The data segment of a PDU that we take (our `MaxRecvDataSegmentLength`).
+pub const RECEIVE_DATA_SEGMENT_BYTES: usize = 256 << 10;
+
+/// The data segment of a PDU that we send, whatever the initiator would take.
+pub const SEND_DATA_SEGMENT_BYTES: usize = 1 << 20;
+
+/// `MaxBurstLength` and `FirstBurstLength` that we accept.
+pub const BURST_BYTES: usize = 1 << 20;
+
+/// Data segment of login, text, NOP and other small PDUs. RFC 7143 section 13.12: 8192 until negotiated.
+pub const TEXT_SEGMENT_BYTES: usize = 64 << 10;
+
+/// Request buffers of one connection: then its commands wait for each other. At least one transfer fits.
+pub const BUFFER_BYTES_PER_CONNECTION: usize = 32 << 20;
+
+/// Request buffers of one shard: then all its commands wait.
+pub const BUFFER_BYTES_PER_SHARD: usize = 1 << 30;
+
+/// Answers waiting to be sent on one connection; beyond it no further command of it is begun.
+pub const SEND_QUEUE_BYTES: usize = 8 << 20;
+
+/// Time in which a peer has to take some of what we send.
+pub const SEND_STALL: Duration = Duration::from_secs(30);
+
+/// Log lines per second about one kind of trouble with peers; the rest is counted.
+pub const LOG_LINES_PER_SECOND: u32 = 20;
+
+/// Time for requests in flight to end when the node stops.
+pub const DRAIN_TIME: Duration = Duration::from_secs(20);
+
+/// Logical blocks of one WRITE SAME: as many as WRITE SAME(10) can name. A pattern is written out, so this bounds how
+/// long one command keeps a task busy.
+pub const WRITE_SAME_BLOCKS: u32 = 65_535;
+
+/// Logical blocks of one UNMAP, over all its descriptors. Initiators split what is larger.
+pub const UNMAP_BLOCKS: u32 = 1 << 20;
+
+/// Descriptors of one UNMAP.
+pub const UNMAP_DESCRIPTORS: u32 = 256;
+
+/// A SCSI parameter list that is not data: the longest UNMAP list.
+pub const PARAMETER_LIST_BYTES: u32 = 8 + 16 * UNMAP_DESCRIPTORS;
+
+/// Descriptors of one GET LBA STATUS answer.
+pub const LBA_STATUS_RUNS: usize = 32;
+
+/// Bytes that one GET LBA STATUS looks at: looking keeps the core busy.
+pub const LBA_STATUS_BYTES: u64 = 256 << 20;
+
+const _: () = {
+    assert!(TRANSFER_BYTES <= ring::LARGEST, "a transfer fits a buffer");
+    assert!(FILL_BYTES <= TRANSFER_BYTES);
+    assert!(COMPARE_BYTES * 2 <= TRANSFER_BYTES);
+    assert!(PARAMETER_LIST_BYTES <= u16::MAX as u32, "the field of the CDB has 16 bits");
+    assert!(TRANSFER_BYTES <= u32::MAX as usize, "lengths of CDBs have 32 bits");
+    assert!(TRANSFER_BYTES * 2 <= BUFFER_BYTES_PER_CONNECTION, "one transfer is always let through");
+    assert!(BUFFER_BYTES_PER_CONNECTION <= BUFFER_BYTES_PER_SHARD);
+    assert!(LOGINS_PER_SHARD <= CONNECTIONS_PER_SHARD);
+    assert!(RECEIVE_DATA_SEGMENT_BYTES < 1 << 24, "DataSegmentLength has 24 bits");
+    assert!(SEND_DATA_SEGMENT_BYTES < 1 << 24);
+    assert!(BURST_BYTES <= TRANSFER_BYTES);
+    assert!(LOGIN_TIME.as_secs() < SEND_STALL.as_secs() * 2);
+};

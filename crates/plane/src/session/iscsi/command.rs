@@ -1,0 +1,215 @@
+//! A SCSI command from its delivery to its response.
+
+use std::rc::Rc;
+
+use ring::{Buffer, in_use};
+use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, SerialNumber};
+use wire::scsi::luns::Lun;
+
+use super::connection::Connection;
+use super::respond::{Reply, Wanted};
+use super::session::Session;
+use super::tasks::TaskId;
+use super::transfer::TransferError;
+use crate::limits::{BUFFER_BYTES_PER_SHARD, SEND_QUEUE_BYTES};
+use crate::session::scsi::Prepared;
+
+/// How often a command that found no memory looks again.
+const MEMORY_POLL: std::time::Duration = std::time::Duration::from_millis(2);
+
+/// Whether `bytes` more of buffers may be taken on this core now.
+pub fn has_memory(bytes: usize) -> bool {
+    in_use() + bytes <= BUFFER_BYTES_PER_SHARD
+}
+
+impl Session {
+    /// The turn of a SCSI command has come: the device server judges it, then its data is awaited or it runs.
+    pub fn begin(self: &Rc<Self>, id: TaskId) {
+        let Some(attached) = &self.attached else { return };
+        let Some((lun, cdb, expected)) = self.tasks(|tasks| {
+            let task = tasks.get(id)?;
+            task.delivered = true;
+            Some((task.lun, task.cdb, if task.writes { task.expected } else { 0 }))
+        }) else {
+            // Aborted while it was held; its place in the window is free again.
+            return self.done(true);
+        };
+        let judged = attached.unit.prepare(&attached.nexus, decode_lun(lun), &cdb, expected);
+        match judged {
+            Ok(prepared) => {
+                let wanted = prepared.data_out().min(expected);
+                self.tasks(|tasks| {
+                    if let Some(task) = tasks.get(id) {
+                        task.prepared = Some(prepared);
+                        task.transfer.want(wanted);
+                    }
+                });
+                self.advance(id);
+            }
+            Err(response) => self.finish(id, Reply { response, wanted: Wanted::Nothing }),
+        }
+    }
+
+    /// Goes on with a delivered command: asks for data, or runs it when all is there.
+    pub fn advance(self: &Rc<Self>, id: TaskId) {
+        let step = self.tasks(|tasks| {
+            let task = tasks.get(id)?;
+            let prepared = task.prepared?;
+            if task.running || task.aborted {
+                return None;
+            }
+            if task.transfer.is_complete() {
+                task.running = true;
+                return Some(Step::Run(prepared, std::mem::take(&mut task.buffer), task.connection.clone()));
+            }
+            let wanted = (prepared.data_out().min(task.expected)) as usize;
+            Some(if task.buffer.len() < wanted { Step::Grow(wanted) } else { Step::Ask })
+        });
+        match step {
+            Some(Step::Run(prepared, buffer, connection)) => self.run(id, prepared, buffer, connection),
+            Some(Step::Ask) => self.ask(id),
+            Some(Step::Grow(wanted)) => self.grow(id, wanted),
+            None => {}
+        }
+    }
+
+    fn run(self: &Rc<Self>, id: TaskId, prepared: Prepared, mut buffer: Buffer, connection: Rc<Connection>) {
+        let session = self.clone();
+        self.shard.ring().spawn(async move {
+            let Some(attached) = &session.attached else { return };
+            let wanted = (prepared.data_out() as usize).min(buffer.len());
+            buffer.set_len(wanted);
+            if connection.outgoing.bytes() >= SEND_QUEUE_BYTES || !has_memory(prepared.data_in() as usize) {
+                session.wait_for_room(&connection, prepared.data_in() as usize).await;
+            }
+            if !session.is_aborted(id) {
+                let response = attached.unit.execute(&attached.nexus, prepared, buffer).await;
+                let wanted = Wanted::of(&prepared);
+                session.finish(id, Reply { response, wanted });
+            } else {
+                session.retire(id);
+            }
+        });
+    }
+
+    /// Waits until the peer has taken some of what we send, and until there is memory.
+    async fn wait_for_room(&self, connection: &Connection, bytes: usize) {
+        connection.outgoing.below(SEND_QUEUE_BYTES).await;
+        while !has_memory(bytes) && !connection.outgoing.is_closed() {
+            connection.ring().sleep(MEMORY_POLL).await;
+        }
+    }
+
+    fn is_aborted(&self, id: TaskId) -> bool {
+        self.tasks(|tasks| tasks.get(id).is_none_or(|task| task.aborted))
+    }
+
+    /// Gets a buffer for all of the data; what is there already moves into it.
+    fn grow(self: &Rc<Self>, id: TaskId, wanted: usize) {
+        let session = self.clone();
+        self.shard.ring().spawn(async move {
+            while !has_memory(wanted) {
+                session.shard.ring().sleep(MEMORY_POLL).await;
+            }
+            session.tasks(|tasks| {
+                let Some(task) = tasks.get(id) else { return };
+                let mut larger = Buffer::new(wanted);
+                let received = (task.transfer.received() as usize).min(wanted).min(task.buffer.len());
+                larger[..received].copy_from_slice(&task.buffer[..received]);
+                task.buffer = larger;
+            });
+            session.ask(id);
+        });
+    }
+
+    /// Sends the R2Ts that are due.
+    pub fn ask(self: &Rc<Self>, id: TaskId) {
+        let (burst, outstanding) =
+            (self.parameters.max_burst_length, u32::from(self.parameters.max_outstanding_r2t));
+        let (exp_cmd_sn, max_cmd_sn) = self.numbers();
+        self.tasks(|tasks| {
+            let Some(task) = tasks.get(id) else { return };
+            while let Some(solicit) = task.transfer.solicit(burst, outstanding) {
+                let r2t = R2t {
+                    lun: task.lun,
+                    initiator_task_tag: task.initiator_task_tag,
+                    target_transfer_tag: id.transfer_tag(solicit.number),
+                    stat_sn: task.connection.stat_sn(),
+                    exp_cmd_sn,
+                    max_cmd_sn,
+                    r2t_sn: SerialNumber(solicit.number),
+                    buffer_offset: solicit.offset,
+                    desired_data_transfer_length: solicit.length,
+                };
+                let mut bhs: Bhs = [0; 48];
+                r2t.encode(&mut bhs);
+                task.connection.send(&bhs, None);
+            }
+        });
+    }
+
+    /// Finds the task that a Data-Out belongs to and checks that the piece fits. `None`: the task is gone, the
+    /// data is to be forgotten. Gives where in which buffer it goes; the buffer comes back by
+    /// [`Session::take_data`].
+    pub fn expect_data(&self, pdu: &DataOut, length: usize) -> Result<Option<(TaskId, Buffer, usize)>, TransferError> {
+        let burst = self.parameters.max_burst_length;
+        self.tasks(|tasks| {
+            let solicited = pdu.target_transfer_tag != wire::iscsi::RESERVED_TAG;
+            let (id, request) = if solicited {
+                let Some((id, request)) = tasks.by_transfer_tag(pdu.target_transfer_tag) else { return Ok(None) };
+                (id, Some(request))
+            } else {
+                let Some(id) = tasks.by_tag(pdu.initiator_task_tag) else { return Ok(None) };
+                (id, None)
+            };
+            let Some(task) = tasks.get(id) else { return Ok(None) };
+            if task.initiator_task_tag != pdu.initiator_task_tag || task.running {
+                return Ok(None);
+            }
+            // The tag has the low byte of the R2T's number; fewer than 256 are ever outstanding.
+            let request = request.map(|low| {
+                let newest = task.transfer.requests().wrapping_sub(1);
+                newest.wrapping_sub(newest.wrapping_sub(u32::from(low)) & 0xff)
+            });
+            let start = task.transfer.received() as usize;
+            task.transfer.accept(pdu, length as u32, request, burst)?;
+            if task.buffer.len() < start + length {
+                // Held back until there was memory for all; unsolicited data always has its place.
+                return Err(TransferError::TooLong);
+            }
+            Ok(Some((id, std::mem::take(&mut task.buffer), start)))
+        })
+    }
+
+    /// The bytes of [`Session::expect_data`] are in the buffer.
+    pub fn take_data(self: &Rc<Self>, id: TaskId, buffer: Buffer) {
+        let known = self.tasks(|tasks| match tasks.get(id) {
+            Some(task) => {
+                task.buffer = buffer;
+                true
+            }
+            None => false,
+        });
+        if known {
+            self.advance(id);
+        }
+    }
+
+    /// A command is done: its response goes out unless it was aborted.
+    pub fn finish(self: &Rc<Self>, id: TaskId, reply: Reply) {
+        let Some(task) = self.retire(id) else { return };
+        if !task.aborted {
+            self.respond(&task, reply);
+        }
+    }
+}
+
+enum Step {
+    Run(Prepared, Buffer, Rc<Connection>),
+    Grow(usize),
+    Ask,
+}
+
+fn decode_lun(lun: WireLun) -> Option<Lun> {
+    Lun::decode(lun.0.to_be_bytes())
+}

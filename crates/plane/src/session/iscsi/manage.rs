@@ -1,0 +1,148 @@
+//! Task management: RFC 7143 sections 11.5 and 11.6. Tasks are really aborted: a function completes when nothing of
+//! what it aborts is under way any more.
+
+use std::rc::Rc;
+
+use wire::iscsi::{
+    Bhs, Lun, TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponse,
+    TaskManagementResponseCode as Code,
+};
+
+use super::connection::Connection;
+use super::service::Service;
+use super::session::Session;
+use super::tasks::Task;
+use crate::session::scsi::UnitAttention;
+
+/// The only logical unit of a target.
+const LUN_0: Lun = Lun(0);
+
+impl Session {
+    /// The turn of a task management function has come.
+    pub fn manage(self: &Rc<Self>, connection: &Rc<Connection>, request: &TaskManagementRequest, numbered: bool) {
+        let (session, connection, request) = (self.clone(), connection.clone(), *request);
+        self.shard.ring().spawn(async move {
+            let code = session.carry_out(&request).await;
+            session.done(numbered);
+            session.answer_management(&connection, &request, code);
+            if !numbered {
+                session.leave_immediate();
+            }
+            if request.function == Function::TARGET_COLD_RESET && code == Code::FUNCTION_COMPLETE {
+                session.end_all_sessions();
+            }
+        });
+    }
+
+    fn answer_management(&self, connection: &Connection, request: &TaskManagementRequest, code: Code) {
+        let (exp_cmd_sn, max_cmd_sn) = self.numbers();
+        let pdu = TaskManagementResponse {
+            response: code,
+            initiator_task_tag: request.initiator_task_tag,
+            stat_sn: connection.next_stat_sn(),
+            exp_cmd_sn,
+            max_cmd_sn,
+        };
+        let mut bhs: Bhs = [0; 48];
+        pdu.encode(&mut bhs);
+        connection.send(&bhs, None);
+    }
+
+    async fn carry_out(self: &Rc<Self>, request: &TaskManagementRequest) -> Code {
+        let Some(attached) = &self.attached else { return Code::FUNCTION_NOT_SUPPORTED };
+        let for_unit = matches!(
+            request.function,
+            Function::ABORT_TASK
+                | Function::ABORT_TASK_SET
+                | Function::CLEAR_TASK_SET
+                | Function::LOGICAL_UNIT_RESET
+                | Function::QUERY_TASK
+                | Function::QUERY_TASK_SET
+        );
+        if for_unit && request.lun.index() != Some(0) {
+            return Code::LUN_DOES_NOT_EXIST;
+        }
+        match request.function {
+            Function::ABORT_TASK => self.abort_task(request).await,
+            Function::ABORT_TASK_SET => {
+                let before = |task: &Task| task.immediate || task.cmd_sn.precedes(request.cmd_sn);
+                self.abort(|task| task.lun == request.lun && before(task)).await;
+                Code::FUNCTION_COMPLETE
+            }
+            Function::CLEAR_TASK_SET => {
+                self.abort_everywhere().await;
+                attached.unit.unit().establish_others(&attached.nexus, UnitAttention::CommandsCleared);
+                Code::FUNCTION_COMPLETE
+            }
+            Function::LOGICAL_UNIT_RESET => {
+                self.abort_everywhere().await;
+                attached.unit.unit().reset(UnitAttention::LogicalUnitReset);
+                Code::FUNCTION_COMPLETE
+            }
+            Function::TARGET_WARM_RESET | Function::TARGET_COLD_RESET => {
+                self.abort_everywhere().await;
+                attached.unit.unit().reset(UnitAttention::TargetReset);
+                Code::FUNCTION_COMPLETE
+            }
+            Function::TASK_REASSIGN => Code::TASK_REASSIGNMENT_NOT_SUPPORTED,
+            Function::QUERY_TASK => self.query(|tag, lun| tag == request.referenced_task_tag && lun == request.lun),
+            Function::QUERY_TASK_SET => self.query(|_, lun| lun == request.lun),
+            _ => Code::FUNCTION_NOT_SUPPORTED,
+        }
+    }
+
+    fn query(&self, matches: impl Fn(u32, Lun) -> bool) -> Code {
+        let found = self.tasks(|tasks| tasks.select(|task| matches(task.initiator_task_tag, task.lun)));
+        if found.is_empty() { Code::FUNCTION_COMPLETE } else { Code::FUNCTION_SUCCEEDED }
+    }
+
+    async fn abort_task(self: &Rc<Self>, request: &TaskManagementRequest) -> Code {
+        let tag = request.referenced_task_tag;
+        let is_it = |task: &Task| task.initiator_task_tag == tag && task.lun == request.lun;
+        if !self.tasks(|tasks| tasks.select(is_it)).is_empty() {
+            self.abort(is_it).await;
+            return Code::FUNCTION_COMPLETE;
+        }
+        // Section 11.5.1: a command that has not come yet counts as come and aborted.
+        let number = request.ref_cmd_sn;
+        let to_come = !request.immediate.0 || number.precedes(request.cmd_sn);
+        if to_come && self.window(|window| window.accepts(number)) {
+            self.window(|window| window.skip(number));
+            self.deliver_held();
+            return Code::FUNCTION_COMPLETE;
+        }
+        Code::TASK_DOES_NOT_EXIST
+    }
+
+    /// Aborts the tasks of every session of this target on every core.
+    async fn abort_everywhere(self: &Rc<Self>) {
+        let target = self.place.key.target.clone();
+        for shard in 0..self.shard.count() {
+            let target = target.clone();
+            let abort = move |shard: Rc<crate::shard::Shard>| async move {
+                let Some(service) = shard.service::<Service>() else { return };
+                for session in service.sessions() {
+                    if session.place.key.target == target {
+                        session.abort(|task| task.lun == LUN_0).await;
+                    }
+                }
+            };
+            self.shard.call(shard, abort).await;
+        }
+    }
+
+    /// Target cold reset: every session of the target ends, this one too (section 11.5.1).
+    fn end_all_sessions(self: &Rc<Self>) {
+        let target = self.place.key.target.clone();
+        for shard in 0..self.shard.count() {
+            let target = target.clone();
+            self.shard.tell(shard, move |shard| {
+                let Some(service) = shard.service::<Service>() else { return };
+                for session in service.sessions().into_iter().filter(|session| session.place.key.target == target) {
+                    let ring = shard.ring().clone();
+                    ring.spawn_later(async move { session.close("target cold reset").await });
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Full-feature phase: what comes on a connection, PDU by PDU. RFC 7143 section 4.
+
+use std::rc::Rc;
+
+use ring::Buffer;
+use wire::iscsi::digest::Crc32c;
+use wire::iscsi::frame::{MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
+use wire::iscsi::{
+    Bhs, DataOut, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags, SerialNumber,
+    TextRequest, UnknownOpcode,
+};
+
+use super::command::has_memory;
+use super::connection::Connection;
+use super::session::{Item, Session};
+use super::tasks::Task;
+use super::transfer::{Transfer, TransferError};
+use crate::limits::{IMMEDIATE_COMMANDS, TEXT_SEGMENT_BYTES, TRANSFER_BYTES};
+use crate::transport::{Gone, Reader};
+
+/// Why a connection ended. The text is for the log.
+#[derive(Debug, thiserror::Error)]
+pub enum End {
+    /// The peer or the network.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// A digest did not fit; at error recovery level 0 nothing after it can be trusted.
+    #[error("the {0} digest of a PDU is wrong: the network or the initiator changes bytes")]
+    Digest(&'static str),
+    /// An opcode that no initiator may send here.
+    #[error(transparent)]
+    Opcode(#[from] UnknownOpcode),
+    /// Data that does not fit.
+    #[error(transparent)]
+    Transfer(#[from] TransferError),
+    /// More data in a PDU than was agreed.
+    #[error("a PDU with {found} bytes of data, at most {limit} were agreed")]
+    TooLong {
+        /// Bytes announced.
+        found: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// Anything else that the standard forbids.
+    #[error("{0}")]
+    Protocol(&'static str),
+    /// No memory for data that has to be taken.
+    #[error("the memory for data in flight is used up")]
+    Memory,
+}
+
+/// Receives until the connection ends.
+pub async fn receive(session: &Rc<Session>, connection: &Rc<Connection>, reader: &mut Reader) -> Result<(), End> {
+    let framing = connection.framing();
+    let limit = connection.parameters.target_max_recv_data_segment_length as usize;
+    let mut ahs = [0u8; MAX_AHS_LENGTH];
+    loop {
+        let mut bhs: Bhs = [0; 48];
+        reader.first(&mut bhs).await?;
+        let ahs = &mut ahs[..ahs_length(&bhs)];
+        if !ahs.is_empty() {
+            reader.exact(ahs).await?;
+        }
+        if framing.header_digest {
+            let mut digest = [0; 4];
+            reader.exact(&mut digest).await?;
+            let mut crc = Crc32c::new();
+            crc.update(&bhs);
+            crc.update(ahs);
+            if digest != crc.wire() {
+                return Err(End::Digest("header"));
+            }
+        }
+        let length = data_segment_length(&bhs);
+        if length > limit {
+            session.reject(connection, &bhs, RejectReason::INVALID_PDU_FIELD);
+            return Err(End::TooLong { found: length, limit });
+        }
+        let mut incoming = Incoming { session, connection, reader, bhs: &bhs, length };
+        incoming.dispatch().await?;
+        if connection.outgoing.is_closed() {
+            return Ok(());
+        }
+    }
+}
+
+struct Incoming<'a> {
+    session: &'a Rc<Session>,
+    connection: &'a Rc<Connection>,
+    reader: &'a mut Reader,
+    bhs: &'a Bhs,
+    length: usize,
+}
+
+impl Incoming<'_> {
+    async fn dispatch(&mut self) -> Result<(), End> {
+        let pdu = match InitiatorPdu::decode(self.bhs) {
+            Ok(pdu) => pdu,
+            Err(unknown) => {
+                self.reject(RejectReason::COMMAND_NOT_SUPPORTED);
+                return Err(unknown.into());
+            }
+        };
+        if self.session.attached.is_none()
+            && !matches!(pdu, InitiatorPdu::TextRequest(_) | InitiatorPdu::LogoutRequest(_) | InitiatorPdu::NopOut(_))
+        {
+            self.reject(RejectReason::PROTOCOL_ERROR);
+            return Err(End::Protocol("a discovery session that wants more than text, ping and logout"));
+        }
+        match pdu {
+            InitiatorPdu::ScsiCommand(command) => self.command(&command).await,
+            InitiatorPdu::DataOut(data) => self.data(&data).await,
+            InitiatorPdu::NopOut(nop) => self.ping(&nop).await,
+            InitiatorPdu::TaskManagementRequest(request) => {
+                self.skip().await?;
+                let item = Item::Management(self.connection.clone(), request);
+                if request.immediate.0 && !self.session.enter_immediate(IMMEDIATE_COMMANDS) {
+                    self.reject(RejectReason::IMMEDIATE_COMMAND_REJECT);
+                    return Ok(());
+                }
+                self.order(request.immediate.0, request.cmd_sn, item);
+                Ok(())
+            }
+            InitiatorPdu::TextRequest(request) => self.text(&request).await,
+            InitiatorPdu::LogoutRequest(request) => {
+                self.skip().await?;
+                let item = Item::Logout(self.connection.clone(), request);
+                self.order(request.immediate.0, request.cmd_sn, item);
+                Ok(())
+            }
+            InitiatorPdu::SnackRequest(_) => {
+                self.skip().await?;
+                // Error recovery level 0: nothing is kept that could be sent again.
+                self.reject(RejectReason::SNACK_REJECT);
+                Ok(())
+            }
+            InitiatorPdu::LoginRequest(_) => {
+                self.reject(RejectReason::PROTOCOL_ERROR);
+                Err(End::Protocol("a login request after login"))
+            }
+        }
+    }
+
+    fn reject(&self, reason: RejectReason) {
+        self.session.reject(self.connection, self.bhs, reason);
+    }
+
+    /// Delivers at once what is immediate, in its turn what is not.
+    fn order(&self, immediate: bool, number: SerialNumber, item: Item) {
+        if immediate {
+            self.session.deliver(item, false);
+        } else {
+            self.session.arrive(number, item);
+        }
+    }
+
+    /// Receives the data segment to `start` in `buffer` and checks its digest.
+    async fn receive_data(&mut self, buffer: Buffer, start: usize) -> Result<Buffer, End> {
+        let end = start + self.length;
+        let buffer = self.reader.fill(buffer, start, end).await?;
+        let mut pad = [0; 3];
+        let pad = &mut pad[..padding(self.length)];
+        self.reader.exact(pad).await?;
+        if self.connection.framing().data_digest && self.length > 0 {
+            let mut digest = [0; 4];
+            self.reader.exact(&mut digest).await?;
+            let mut crc = Crc32c::new();
+            crc.update(&buffer[start..end]);
+            crc.update(pad);
+            if digest != crc.wire() {
+                self.reject(RejectReason::DATA_DIGEST_ERROR);
+                return Err(End::Digest("data"));
+            }
+        }
+        Ok(buffer)
+    }
+
+    /// Takes the data segment and forgets it.
+    async fn skip(&mut self) -> Result<(), End> {
+        let digest = self.connection.framing().data_digest_length(self.length);
+        Ok(self.reader.skip(self.length + padding(self.length) + digest).await?)
+    }
+
+    async fn command(&mut self, command: &ScsiCommand) -> Result<(), End> {
+        let session = self.session;
+        let writes = command.flags.contains(ScsiCommandFlags::WRITE);
+        let is_final = command.flags.contains(ScsiCommandFlags::FINAL);
+        let (expected, parameters) = (command.expected_data_transfer_length, &session.parameters);
+        if self.length > 0 && !(writes && parameters.immediate_data) {
+            self.reject(RejectReason::PROTOCOL_ERROR);
+            return Err(End::Protocol("immediate data that was not agreed or that the command does not send"));
+        }
+        if self.length > expected.min(parameters.first_burst_length) as usize {
+            self.reject(RejectReason::PROTOCOL_ERROR);
+            return Err(End::Protocol("more immediate data than FirstBurstLength or the command itself"));
+        }
+        if !is_final && (!writes || parameters.initial_r2t) {
+            self.reject(RejectReason::PROTOCOL_ERROR);
+            return Err(End::Protocol("a command that announces data which may only be sent when asked for"));
+        }
+        let ignored = !command.immediate.0 && !session.window(|window| window.accepts(command.cmd_sn));
+        if ignored || session.is_closing() {
+            return self.skip().await;
+        }
+        if session.tasks(|tasks| tasks.has_tag(command.initiator_task_tag)) {
+            self.skip().await?;
+            self.reject(RejectReason::TASK_IN_PROGRESS);
+            return Ok(());
+        }
+        let unsolicited = (!is_final).then(|| expected.min(parameters.first_burst_length));
+        let size = if writes { first_buffer(self.length, unsolicited, expected)? } else { 0 };
+        let buffer = self.receive_data(Buffer::new(size), 0).await?;
+        if command.immediate.0 && !session.enter_immediate(IMMEDIATE_COMMANDS) {
+            self.reject(RejectReason::IMMEDIATE_COMMAND_REJECT);
+            return Ok(());
+        }
+        let task = Task {
+            initiator_task_tag: command.initiator_task_tag,
+            lun: command.lun,
+            cdb: command.cdb,
+            cmd_sn: command.cmd_sn,
+            immediate: command.immediate.0,
+            connection: self.connection.clone(),
+            expected,
+            writes,
+            reads: command.flags.contains(ScsiCommandFlags::READ),
+            prepared: None,
+            transfer: Transfer::new(self.length as u32, unsolicited),
+            buffer,
+            delivered: false,
+            running: false,
+            aborted: false,
+        };
+        let id = session.tasks(|tasks| tasks.insert(task));
+        if command.immediate.0 {
+            session.deliver(Item::Command(id), false);
+        } else if !session.arrive(command.cmd_sn, Item::Command(id)) {
+            // The same number came over another connection while the data was being received.
+            session.tasks(|tasks| tasks.remove(id));
+        }
+        Ok(())
+    }
+
+    async fn data(&mut self, pdu: &DataOut) -> Result<(), End> {
+        match self.session.expect_data(pdu, self.length) {
+            Ok(Some((id, buffer, start))) => {
+                let buffer = self.receive_data(buffer, start).await?;
+                self.session.take_data(id, buffer);
+                Ok(())
+            }
+            // Data of a task that was aborted or has been answered already: section 11.5.1 lets it come.
+            Ok(None) => self.skip().await,
+            Err(error) => {
+                self.reject(RejectReason::PROTOCOL_ERROR);
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn ping(&mut self, nop: &NopOut) -> Result<(), End> {
+        if nop.initiator_task_tag == RESERVED_TAG {
+            self.skip().await?;
+            if self.connection.ping.get() == Some(nop.target_transfer_tag) {
+                self.connection.ping.set(None);
+            }
+            return Ok(());
+        }
+        let data = self.receive_data(Buffer::new(self.length), 0).await?;
+        let item = Item::Ping(self.connection.clone(), *nop, data);
+        self.order(nop.immediate.0, nop.cmd_sn, item);
+        Ok(())
+    }
+
+    async fn text(&mut self, request: &TextRequest) -> Result<(), End> {
+        if self.length > TEXT_SEGMENT_BYTES {
+            self.reject(RejectReason::INVALID_PDU_FIELD);
+            return Err(End::TooLong { found: self.length, limit: TEXT_SEGMENT_BYTES });
+        }
+        let text = self.receive_data(Buffer::new(self.length), 0).await?;
+        let item = Item::Text(self.connection.clone(), *request, text.to_vec());
+        self.order(request.immediate.0, request.cmd_sn, item);
+        Ok(())
+    }
+}
+
+/// Bytes of the buffer that a write begins with: all of its data when there is memory and the length makes sense,
+/// else what comes unasked; that has to be taken.
+fn first_buffer(immediate: usize, unsolicited: Option<u32>, expected: u32) -> Result<usize, End> {
+    let expected = expected as usize;
+    if expected <= TRANSFER_BYTES && has_memory(expected) {
+        return Ok(expected);
+    }
+    let unasked = immediate.max(unsolicited.unwrap_or(0) as usize);
+    if has_memory(unasked) { Ok(unasked) } else { Err(End::Memory) }
+}

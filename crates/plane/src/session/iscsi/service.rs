@@ -1,0 +1,339 @@
+//! iSCSI on one core: connections come in, log in, and become part of a session, here or on another core.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use ring::{Detached, Listener, Socket};
+use wire::iscsi::{AsyncEvent, SerialNumber};
+
+use super::connection::Connection;
+use super::enter::{self, Login};
+use super::login::{LoginOutcome, OperationalLimits, SessionType};
+use super::receive::receive;
+use super::registry::{Place, Registry};
+use super::session::{Attached, Session};
+use super::target::{PORTAL_GROUP_TAG, Targets};
+use super::text::TextNegotiation;
+use crate::limits::{
+    BURST_BYTES, CONNECTIONS_PER_SESSION, CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD, RECEIVE_DATA_SEGMENT_BYTES,
+};
+use crate::log::trouble;
+use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
+use crate::shard::Shard;
+use crate::transport::Reader;
+
+/// What a node is configured with.
+#[derive(Clone, Copy, Debug)]
+pub struct IscsiOptions {
+    /// After so long without a word the initiator is asked whether it is there.
+    pub nop_interval: Duration,
+    /// In which time it has to answer.
+    pub nop_timeout: Duration,
+}
+
+/// What all cores of a node share.
+pub struct Node {
+    /// What can be logged in to.
+    pub targets: Targets,
+    /// Where each session is.
+    pub registry: Registry,
+    /// Timers.
+    pub options: IscsiOptions,
+    portals: OnceLock<Vec<SocketAddr>>,
+}
+
+impl Node {
+    /// A node without portals yet.
+    pub fn new(targets: Targets, options: IscsiOptions) -> Arc<Node> {
+        Arc::new(Node { targets, registry: Registry::default(), options, portals: OnceLock::new() })
+    }
+
+    /// Where it listens; said once.
+    pub fn set_portals(&self, portals: Vec<SocketAddr>) {
+        self.portals.set(portals).ok();
+    }
+
+    /// The portals by which a peer that reached `local` can come; a portal that listens on every address is named
+    /// by the one that was reached.
+    pub fn addresses_for(&self, local: SocketAddr) -> impl Iterator<Item = SocketAddr> {
+        let portals = self.portals.get().map_or(&[][..], Vec::as_slice);
+        portals.iter().map(move |portal| {
+            if portal.ip().is_unspecified() { SocketAddr::new(local.ip(), portal.port()) } else { *portal }
+        })
+    }
+
+    /// What we offer at login. Reasons stand in [`crate::limits`].
+    pub fn limits() -> OperationalLimits {
+        OperationalLimits {
+            max_connections: CONNECTIONS_PER_SESSION,
+            max_recv_data_segment_length: RECEIVE_DATA_SEGMENT_BYTES as u32,
+            max_burst_length: BURST_BYTES as u32,
+            first_burst_length: RECEIVE_DATA_SEGMENT_BYTES as u32,
+            ..OperationalLimits::default()
+        }
+    }
+}
+
+/// A connection on its way into a session, perhaps on another core.
+pub struct Entrance {
+    /// The connection.
+    pub socket: Detached,
+    /// Both ends.
+    pub ends: (SocketAddr, SocketAddr),
+    /// What came behind the last login request.
+    pub rest: Vec<u8>,
+    /// What the login came to.
+    pub outcome: Box<LoginOutcome>,
+    /// The session it belongs to.
+    pub place: Place,
+    /// It makes the session; else it joins it.
+    pub leading: bool,
+    /// An earlier session of the same nexus was ended for it.
+    pub again: bool,
+}
+
+/// iSCSI on one core.
+pub struct Service {
+    shard: Rc<Shard>,
+    node: Arc<Node>,
+    units: Vec<Rc<LogicalUnit>>,
+    sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
+    logins: RefCell<VecDeque<Weak<Login>>>,
+    connections: Cell<usize>,
+    draining: Cell<bool>,
+}
+
+impl Service {
+    /// Starts iSCSI on `shard`.
+    pub fn install(shard: &Rc<Shard>, node: &Arc<Node>) -> Rc<Service> {
+        let unit = |target: &Arc<super::target::Target>| {
+            Rc::new(LogicalUnit::new(target.unit.clone(), shard.clone(), shard.volume(target.volume)))
+        };
+        let service = Rc::new(Service {
+            shard: shard.clone(),
+            node: node.clone(),
+            units: node.targets.list().iter().map(unit).collect(),
+            sessions: RefCell::default(),
+            logins: RefCell::default(),
+            connections: Cell::new(0),
+            draining: Cell::new(false),
+        });
+        shard.install(service.clone());
+        service
+    }
+
+    /// The node's side of it.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Its core.
+    pub fn shard(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+
+    /// The sessions on this core.
+    pub fn sessions(&self) -> Vec<Rc<Session>> {
+        self.sessions.borrow().values().cloned().collect()
+    }
+
+    /// The session with this handle, if it is here.
+    pub fn session(&self, tsih: u16) -> Option<Rc<Session>> {
+        self.sessions.borrow().get(&tsih).cloned()
+    }
+
+    /// Takes connections from `listener` and spreads them over all cores in turn.
+    pub async fn accept(self: Rc<Self>, listener: Rc<Listener>) {
+        let mut turn = 0;
+        while !self.draining.get() {
+            let (socket, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(_) if self.draining.get() => return,
+                Err(error) => {
+                    trouble!("no connection can be taken now: {error}; hint: raise the limit of open files");
+                    self.shard.ring().sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let Some(socket) = socket.detach() else { continue };
+            turn = (turn + 1) % self.shard.count();
+            self.shard.tell(turn, move |shard| {
+                if let Some(service) = shard.service::<Service>() {
+                    service.welcome(socket, peer);
+                }
+            });
+        }
+    }
+
+    /// A new connection of this core.
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: SocketAddr) {
+        if self.draining.get() || self.connections.get() >= CONNECTIONS_PER_SHARD {
+            trouble!("{peer}: closed, this core has {} connections already", self.connections.get());
+            return;
+        }
+        let socket = Socket::attach(self.shard.ring(), socket);
+        let login = Login::new(socket.clone(), peer);
+        let mut logins = self.logins.borrow_mut();
+        logins.retain(|login| login.strong_count() > 0);
+        if logins.len() >= LOGINS_PER_SHARD
+            && let Some(oldest) = logins.pop_front().and_then(|login| login.upgrade())
+        {
+            // Who has been dawdling longest goes; a newcomer may be somebody with a purpose.
+            oldest.give_up("too many connections are logging in");
+        }
+        logins.push_back(Rc::downgrade(&login));
+        drop(logins);
+        self.connections.set(self.connections.get() + 1);
+        let service = self.clone();
+        self.shard.ring().spawn_later(async move {
+            enter::log_in(&service, login, socket).await;
+            service.connections.set(service.connections.get() - 1);
+        });
+    }
+
+    /// A connection that has logged in arrives where its session lives.
+    pub fn admit(self: &Rc<Self>, entrance: Entrance) {
+        let Entrance { socket, ends, rest, outcome, place, leading, again } = entrance;
+        let ring = self.shard.ring();
+        let socket = Socket::attach(ring, socket);
+        let session = if leading { self.make_session(&place, &outcome, again) } else { self.session(place.tsih) };
+        let Some(session) = session.filter(|session| !session.is_closing() && !self.draining.get()) else {
+            trouble!("{}: closed, its session ended while it logged in", ends.0);
+            if leading {
+                self.node.registry.leave(place.tsih);
+            }
+            return;
+        };
+        let target = session.attached.as_ref().map(|attached| attached.target.name.as_str().to_owned());
+        tracing::info!(
+            initiator = outcome.initiator_name.as_str(),
+            target = target.as_deref().unwrap_or("(discovery)"),
+            tsih = place.tsih,
+            cid = outcome.cid,
+            shard = self.shard.index(),
+            "{} logged in",
+            ends.0
+        );
+        let reader = Reader::resume(ring.clone(), socket.clone(), &rest);
+        let text = TextNegotiation::new(
+            outcome.session_type,
+            target,
+            outcome.connection.initiator_max_recv_data_segment_length,
+        );
+        let connection = Rc::new(Connection::new(
+            ring.clone(),
+            socket,
+            ends,
+            outcome.cid,
+            outcome.connection,
+            outcome.next_stat_sn,
+            text,
+            reader.last_received(),
+        ));
+        self.connections.set(self.connections.get() + 1);
+        session.add(connection.clone());
+        ring.spawn_later(self.clone().serve(session, connection, reader));
+    }
+
+    fn make_session(&self, place: &Place, outcome: &LoginOutcome, again: bool) -> Option<Rc<Session>> {
+        let attached = match outcome.session_type {
+            SessionType::Discovery => None,
+            SessionType::Normal => {
+                let index = self.node.targets.find(outcome.target.as_ref()?)?;
+                let target = self.node.targets.list()[index].clone();
+                let port = TargetPort { relative: PORTAL_GROUP_TAG, group: PORTAL_GROUP_TAG };
+                let attention = if again { UnitAttention::NexusLoss } else { UnitAttention::PowerOnOrReset };
+                let nexus = target.unit.attach(port, Some(attention));
+                Some(Attached { target, unit: self.units[index].clone(), nexus })
+            }
+        };
+        let (node, shard) = (self.node.clone(), self.shard.clone());
+        let session = Session::new(place.clone(), node, shard, attached, outcome.session, outcome.cmd_sn);
+        self.sessions.borrow_mut().insert(place.tsih, session.clone());
+        Some(session)
+    }
+
+    /// A connection from its login to its end.
+    async fn serve(self: Rc<Self>, session: Rc<Session>, connection: Rc<Connection>, mut reader: Reader) {
+        let ring = self.shard.ring();
+        ring.spawn_later(connection.clone().run_sender());
+        ring.spawn_later(super::keepalive::watch(session.clone(), connection.clone()));
+        let end = receive(&session, &connection, &mut reader).await;
+        let reason = match end {
+            Ok(()) => connection.close_reason().unwrap_or_else(|| "closed".into()),
+            Err(end) => {
+                let ours = connection.close_reason();
+                // What is queued (a Reject) is worth a moment.
+                ring.timeout(Duration::from_millis(100), connection.outgoing.below(1)).await;
+                ours.unwrap_or_else(|| end.to_string())
+            }
+        };
+        connection.close(reason.clone());
+        let initiator = session.place.key.initiator.as_str();
+        if connection.logged_out.get() {
+            tracing::info!(initiator, tsih = session.place.tsih, "{} logged out", connection.peer);
+        } else {
+            trouble!("{} ({initiator}): connection closed: {reason}", connection.peer);
+        }
+        let alone = connection.logged_out.get();
+        drop(reader);
+        session.remove(&connection, alone).await;
+        self.connections.set(self.connections.get() - 1);
+        if session.is_closing() && session.connection_count() == 0 {
+            self.sessions.borrow_mut().retain(|_, other| !Rc::ptr_eq(other, &session));
+        }
+    }
+
+    /// Whether the session can take a connection with this CID; a connection that has the CID already ends for it
+    /// (connection reinstatement, RFC 7143 section 6.3.4). Gives `ExpCmdSN` and `MaxCmdSN`.
+    pub async fn make_room(
+        self: Rc<Self>,
+        tsih: u16,
+        cid: u16,
+    ) -> Result<(SerialNumber, SerialNumber), wire::iscsi::LoginStatus> {
+        use wire::iscsi::LoginStatus;
+        let session = self.session(tsih).filter(|session| !session.is_closing());
+        let session = session.ok_or(LoginStatus::SESSION_DOES_NOT_EXIST)?;
+        if let Some(old) = session.connection(cid) {
+            old.logged_out.set(session.connection_count() > 1);
+            old.close("reinstated by a new connection");
+            session.abort(|task| Rc::ptr_eq(&task.connection, &old)).await;
+        } else if session.connection_count() >= usize::from(session.parameters.max_connections) {
+            return Err(LoginStatus::TOO_MANY_CONNECTIONS);
+        }
+        Ok(session.numbers())
+    }
+
+    /// Ends a session of this core; afterwards nothing of it is under way.
+    pub async fn end_session(self: Rc<Self>, tsih: u16, reason: &'static str) {
+        match self.session(tsih) {
+            Some(session) => session.close(reason).await,
+            // Between its login and its first moment here; `admit` finds the registry without it.
+            None => self.node.registry.leave(tsih),
+        }
+    }
+
+    /// Takes no more connections, asks initiators to go, and ends what is left after `grace`.
+    pub async fn drain(self: Rc<Self>, grace: Duration) {
+        self.draining.set(true);
+        for login in self.logins.borrow_mut().drain(..).filter_map(|login| login.upgrade()) {
+            login.give_up("the node is stopping");
+        }
+        for session in self.sessions() {
+            if let Some(connection) = session.connections().first() {
+                session.send_async(connection, AsyncEvent::LOGOUT_REQUESTED, [0, 0, grace.as_secs() as u16]);
+            }
+        }
+        let deadline = self.shard.ring().now() + grace;
+        while !self.sessions.borrow().is_empty() && self.shard.ring().now() < deadline {
+            self.shard.ring().sleep(Duration::from_millis(10)).await;
+        }
+        for session in self.sessions() {
+            session.close("the node is stopping").await;
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! A session: the order of its commands, its tasks, its connections, and how all of that ends.
+//!
+//! Lives on one core. Commands are delivered by `CmdSN` over all connections; what is delivered is carried out by
+//! the other files of this room: [`super::command`], [`super::manage`], [`super::exchange`].
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ring::{Buffer, Notify};
+use wire::iscsi::{LogoutRequest, NopOut, SerialNumber, TaskManagementRequest, TextRequest};
+
+use super::connection::Connection;
+use super::login::SessionParameters;
+use super::registry::Place;
+use super::service::Node;
+use super::target::Target;
+use super::tasks::{TaskId, Tasks};
+use super::window::CommandWindow;
+use crate::limits::COMMAND_WINDOW;
+use crate::session::scsi::{LogicalUnit, Nexus};
+use crate::shard::Shard;
+
+/// What waits for its turn in the order of `CmdSN`.
+pub enum Item {
+    /// A SCSI command.
+    Command(TaskId),
+    /// A task management function.
+    Management(Rc<Connection>, TaskManagementRequest),
+    /// A text request and its text.
+    Text(Rc<Connection>, TextRequest, Vec<u8>),
+    /// A logout.
+    Logout(Rc<Connection>, LogoutRequest),
+    /// A ping and its data.
+    Ping(Rc<Connection>, NopOut, Buffer),
+}
+
+/// The target of a normal session, as this session sees it.
+pub struct Attached {
+    /// The target.
+    pub target: Arc<Target>,
+    /// The device server of LUN 0 on this core.
+    pub unit: Rc<LogicalUnit>,
+    /// The I_T nexus.
+    pub nexus: Nexus,
+}
+
+struct State {
+    window: CommandWindow<Item>,
+    tasks: Tasks,
+    connections: Vec<Rc<Connection>>,
+    immediate: usize,
+}
+
+/// A session of one initiator.
+pub struct Session {
+    /// Its handle, its core, whose it is.
+    pub place: Place,
+    /// The node's side of it.
+    pub node: Arc<Node>,
+    /// Its core.
+    pub shard: Rc<Shard>,
+    /// The target; none in a discovery session.
+    pub attached: Option<Attached>,
+    /// What was agreed at the login of the leading connection.
+    pub parameters: SessionParameters,
+    state: RefCell<State>,
+    changed: Notify,
+    closing: Cell<bool>,
+}
+
+impl Session {
+    /// A session without connections. `first` is the number of its first command.
+    pub fn new(
+        place: Place,
+        node: Arc<Node>,
+        shard: Rc<Shard>,
+        attached: Option<Attached>,
+        parameters: SessionParameters,
+        first: SerialNumber,
+    ) -> Rc<Session> {
+        let state = State {
+            window: CommandWindow::new(first, COMMAND_WINDOW),
+            tasks: Tasks::default(),
+            connections: Vec::new(),
+            immediate: 0,
+        };
+        Rc::new(Session {
+            place,
+            node,
+            shard,
+            attached,
+            parameters,
+            state: RefCell::new(state),
+            changed: Notify::new(),
+            closing: Cell::new(false),
+        })
+    }
+
+    /// Works on the tasks.
+    pub fn tasks<T>(&self, work: impl FnOnce(&mut Tasks) -> T) -> T {
+        work(&mut self.state.borrow_mut().tasks)
+    }
+
+    /// Works on the command window.
+    pub fn window<T>(&self, work: impl FnOnce(&mut CommandWindow<Item>) -> T) -> T {
+        work(&mut self.state.borrow_mut().window)
+    }
+
+    /// `ExpCmdSN` and `MaxCmdSN` as every response tells them.
+    pub fn numbers(&self) -> (SerialNumber, SerialNumber) {
+        let state = self.state.borrow();
+        (state.window.expected(), state.window.maximum())
+    }
+
+    /// Takes in something numbered and delivers what is due. Numbers outside of the window are ignored, as are
+    /// duplicates (RFC 7143 section 4.2.2.1); false tells so.
+    pub fn arrive(self: &Rc<Self>, number: SerialNumber, item: Item) -> bool {
+        let mut due = {
+            let mut state = self.state.borrow_mut();
+            if !state.window.accepts(number) {
+                return false;
+            }
+            state.window.arrive(number, item)
+        };
+        while let Some(item) = due {
+            self.deliver(item, true);
+            due = self.window(CommandWindow::next);
+        }
+        true
+    }
+
+    /// Delivers what was held behind a number that has been skipped.
+    pub fn deliver_held(self: &Rc<Self>) {
+        while let Some(item) = self.window(CommandWindow::next) {
+            self.deliver(item, true);
+        }
+    }
+
+    /// Hands something on whose turn it is; `numbered`: it holds a place in the window until it is done.
+    pub fn deliver(self: &Rc<Self>, item: Item, numbered: bool) {
+        match item {
+            Item::Command(id) => return self.begin(id),
+            Item::Management(connection, request) => return self.manage(&connection, &request, numbered),
+            Item::Ping(connection, header, data) => {
+                self.done(numbered);
+                self.answer_ping(&connection, &header, data);
+            }
+            Item::Text(connection, header, text) => {
+                self.done(numbered);
+                self.answer_text(&connection, &header, &text);
+            }
+            Item::Logout(connection, header) => {
+                self.done(numbered);
+                self.log_out(&connection, &header);
+            }
+        }
+    }
+
+    /// A delivered item no longer holds its place in the window.
+    pub fn done(&self, numbered: bool) {
+        if numbered {
+            self.window(CommandWindow::done);
+        }
+    }
+
+    /// Counts immediate commands under way; false when there are too many.
+    pub fn enter_immediate(&self, limit: usize) -> bool {
+        let mut state = self.state.borrow_mut();
+        let room = state.immediate < limit;
+        state.immediate += usize::from(room);
+        room
+    }
+
+    /// An immediate command is done.
+    pub fn leave_immediate(&self) {
+        self.state.borrow_mut().immediate -= 1;
+    }
+
+    /// The connections now.
+    pub fn connections(&self) -> Vec<Rc<Connection>> {
+        self.state.borrow().connections.clone()
+    }
+
+    /// How many connections it has.
+    pub fn connection_count(&self) -> usize {
+        self.state.borrow().connections.len()
+    }
+
+    /// The connection with this CID.
+    pub fn connection(&self, cid: u16) -> Option<Rc<Connection>> {
+        self.state.borrow().connections.iter().find(|connection| connection.cid == cid).cloned()
+    }
+
+    /// Adds a connection that has logged in.
+    pub fn add(&self, connection: Rc<Connection>) {
+        self.state.borrow_mut().connections.push(connection);
+    }
+
+    /// A connection has ended: its tasks end with it, and, at error recovery level 0, so does the session unless
+    /// the connection was logged out alone.
+    pub async fn remove(self: &Rc<Self>, connection: &Rc<Connection>, alone: bool) {
+        self.state.borrow_mut().connections.retain(|other| !Rc::ptr_eq(other, connection));
+        self.abort(|task| Rc::ptr_eq(&task.connection, connection)).await;
+        self.changed.notify();
+        if self.connection_count() == 0 || !alone {
+            self.close("another connection of the session was lost").await;
+        }
+    }
+
+    /// Whether it is coming to its end.
+    pub fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
+    /// Ends the session: every connection, every task. At the end nothing of it is under way any more, and it has
+    /// left the registry.
+    pub async fn close(self: &Rc<Self>, reason: &str) {
+        if self.closing.replace(true) {
+            self.gone().await;
+            return;
+        }
+        for connection in self.connections() {
+            connection.close(reason);
+        }
+        self.abort(|_| true).await;
+        self.changed.until(|| (self.connection_count() == 0).then_some(())).await;
+        self.node.registry.leave(self.place.tsih);
+        self.changed.notify();
+    }
+
+    /// Waits until the session has left the registry.
+    async fn gone(&self) {
+        let absent = || self.node.registry.find(self.place.tsih).is_none_or(|place| place != self.place);
+        self.changed.until(|| absent().then_some(())).await;
+    }
+
+    /// Aborts every task that `chosen` picks: those that wait for data go at once, those that are with the device
+    /// server are waited for, because a write that still comes after its abort could overwrite newer data.
+    /// No response is sent for any of them (RFC 7143 section 4.2.3.3).
+    pub async fn abort(self: &Rc<Self>, chosen: impl Fn(&super::tasks::Task) -> bool) {
+        let picked = self.tasks(|tasks| tasks.select(&chosen));
+        for id in &picked {
+            let running = self.tasks(|tasks| {
+                tasks.get(*id).is_some_and(|task| {
+                    task.aborted = true;
+                    task.running
+                })
+            });
+            if !running {
+                self.retire(*id);
+            }
+        }
+        let over = || self.tasks(|tasks| picked.iter().all(|id| tasks.get(*id).is_none()));
+        self.changed.until(|| over().then_some(())).await;
+    }
+
+    /// Takes a task out of the table, gives its place in the window back, and wakes who waits for its end.
+    pub fn retire(&self, id: TaskId) -> Option<super::tasks::Task> {
+        let task = self.tasks(|tasks| tasks.remove(id))?;
+        if task.immediate {
+            self.leave_immediate();
+        } else if task.delivered {
+            self.window(CommandWindow::done);
+        }
+        self.changed.notify();
+        Some(task)
+    }
+}

@@ -1,0 +1,4 @@
+//! Frames to requests, and completions to frames: what initiators speak.
+
+pub mod iscsi;
+pub mod scsi;

@@ -1,0 +1,169 @@
+//! READ, WRITE, VERIFY, WRITE AND VERIFY, SYNCHRONIZE CACHE (SBC-4 sections 5.18 ff.).
+
+use ring::Buffer;
+use wire::scsi::Sense;
+use wire::scsi::cdb::{ByteCheck, Transfer, Verify};
+
+use super::logical_unit::LogicalUnit;
+use super::response::Response;
+use crate::limits;
+use crate::request::{Flags, Request};
+
+impl LogicalUnit {
+    /// Makes everything acknowledged durable.
+    pub(super) async fn flush(&self, command: &'static str, lba: u64) -> Result<(), Sense> {
+        let completion = self.channel.submit(Request::flush()).await;
+        completion.result.map_err(|error| self.failures.sense(&error, command, lba))
+    }
+
+    /// Fills `buffer` from the block.
+    pub(super) async fn fill(
+        &self,
+        command: &'static str,
+        lba: u64,
+        buffer: Buffer,
+    ) -> Result<Buffer, Sense> {
+        let offset = lba * u64::from(self.block_size());
+        let completion = self.channel.submit(Request::read(offset, buffer)).await;
+        completion.result.map_err(|error| self.failures.sense(&error, command, lba))?;
+        Ok(completion.buffer)
+    }
+
+    /// Writes `buffer` to the block and gives it back.
+    pub(super) async fn put(
+        &self,
+        command: &'static str,
+        lba: u64,
+        buffer: Buffer,
+        flags: Flags,
+    ) -> Result<Buffer, Sense> {
+        let offset = lba * u64::from(self.block_size());
+        let completion = self.channel.submit(Request::write(offset, buffer).with(flags)).await;
+        completion.result.map_err(|error| self.failures.sense(&error, command, lba))?;
+        Ok(completion.buffer)
+    }
+
+    pub(super) async fn read(&self, transfer: Transfer) -> Result<Response, Sense> {
+        if transfer.blocks == 0 {
+            return Ok(Response::good());
+        }
+        if transfer.fua && self.geometry().write_cache {
+            // SBC-4 section 4.15.3: what is newer in the cache goes to the medium before it is read from there.
+            self.flush("READ", transfer.lba).await?;
+        }
+        let buffer = Buffer::new((transfer.blocks * self.block_size()) as usize);
+        self.fill("READ", transfer.lba, buffer).await.map(Response::data)
+    }
+
+    /// Writes as many whole blocks as have arrived, at most those of the CDB.
+    pub(super) async fn write(&self, transfer: Transfer, mut data_out: Buffer) -> Result<Response, Sense> {
+        self.cut(&mut data_out, transfer.blocks);
+        if data_out.is_empty() {
+            return Ok(Response::good());
+        }
+        self.put("WRITE", transfer.lba, data_out, self.write_flags(transfer.fua)).await?;
+        Ok(Response::good())
+    }
+
+    /// Cuts `data` to whole blocks, `blocks` at most.
+    fn cut(&self, data: &mut Buffer, blocks: u32) {
+        let block_size = self.block_size() as usize;
+        let whole = (data.len() / block_size).min(blocks as usize);
+        data.set_len(whole * block_size);
+    }
+
+    /// Reads a range in chunks and hands each to `check` with its offset in the range, in bytes.
+    async fn scan(
+        &self,
+        command: &'static str,
+        lba: u64,
+        bytes: u64,
+        mut check: impl FnMut(u64, &[u8]) -> Result<(), Sense>,
+    ) -> Result<(), Sense> {
+        let block_size = u64::from(self.block_size());
+        let mut buffer = Buffer::new(bytes.min(limits::FILL_BYTES as u64) as usize);
+        let mut offset = 0;
+        while offset < bytes {
+            let length = (bytes - offset).min(limits::FILL_BYTES as u64);
+            buffer.set_len(length as usize);
+            buffer = self.fill(command, lba + offset / block_size, buffer).await?;
+            check(offset, &buffer)?;
+            offset += length;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn verify(&self, verify: Verify, data_out: &[u8]) -> Result<Response, Sense> {
+        let block_size = self.block_size() as usize;
+        let bytes = u64::from(verify.blocks) * block_size as u64;
+        if self.geometry().write_cache {
+            // What is compared is the medium, so what is cached goes there first (SBC-4 section 5.36).
+            self.flush("VERIFY", verify.lba).await?;
+        }
+        match verify.check {
+            ByteCheck::Medium => self.scan("VERIFY", verify.lba, bytes, |_, _| Ok(())).await?,
+            ByteCheck::Compare => self.compare("VERIFY", verify.lba, data_out, verify.blocks).await?,
+            ByteCheck::CompareOne if verify.blocks == 0 => {}
+            ByteCheck::CompareOne => {
+                let pattern = data_out.get(..block_size).ok_or(Sense::parameter_list_length_error())?;
+                let differs = |_, read: &[u8]| {
+                    read.chunks(block_size)
+                        .find_map(|block| first_difference(block, pattern))
+                        .map_or(Ok(()), |at| Err(Sense::miscompare(at as u64)))
+                };
+                self.scan("VERIFY", verify.lba, bytes, differs).await?;
+            }
+        }
+        Ok(Response::good())
+    }
+
+    /// Compares whole blocks of `expected`, at most `blocks`, with the medium.
+    async fn compare(
+        &self,
+        command: &'static str,
+        lba: u64,
+        expected: &[u8],
+        blocks: u32,
+    ) -> Result<(), Sense> {
+        let block_size = self.block_size() as usize;
+        let bytes = (expected.len() / block_size).min(blocks as usize) * block_size;
+        self.scan(command, lba, bytes as u64, |offset, read| {
+            let start = offset as usize;
+            let same = expected.get(start..start + read.len()).unwrap_or(&[]);
+            match first_difference(read, same) {
+                Some(at) => Err(Sense::miscompare(offset + at as u64)),
+                None => Ok(()),
+            }
+        })
+        .await
+    }
+
+    /// Writes onto the medium and reads back from it.
+    pub(super) async fn write_and_verify(
+        &self,
+        verify: Verify,
+        mut data_out: Buffer,
+    ) -> Result<Response, Sense> {
+        const COMMAND: &str = "WRITE AND VERIFY";
+        self.cut(&mut data_out, verify.blocks);
+        if data_out.is_empty() {
+            return Ok(Response::good());
+        }
+        let data_out = self.put(COMMAND, verify.lba, data_out, self.write_flags(true)).await?;
+        if verify.check == ByteCheck::Medium {
+            self.scan(COMMAND, verify.lba, data_out.len() as u64, |_, _| Ok(())).await?;
+        } else {
+            self.compare(COMMAND, verify.lba, &data_out, verify.blocks).await?;
+        }
+        Ok(Response::good())
+    }
+}
+
+/// The first byte in which both differ; where one ends before the other is a difference too.
+pub(super) fn first_difference(left: &[u8], right: &[u8]) -> Option<usize> {
+    if left == right {
+        return None;
+    }
+    let common = left.iter().zip(right).take_while(|(left, right)| left == right).count();
+    Some(common)
+}

@@ -1,0 +1,99 @@
+//! What a connection sends: frames gather in lists while a send is under way, and go out together.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::io;
+
+use ring::{Instant, MAX_SEGMENTS, Notify, Ring, SendList, Socket};
+
+/// Bytes of one send at which another list is begun, so that memory returns step by step.
+const LIST_BYTES: usize = 1 << 20;
+/// Emptied lists kept for later.
+const SPARE_LISTS: usize = 2;
+
+/// The sending half of a connection.
+#[derive(Default)]
+pub struct Outgoing {
+    lists: RefCell<VecDeque<Box<SendList>>>,
+    spare: RefCell<Vec<Box<SendList>>>,
+    bytes: Cell<usize>,
+    /// When the send under way began.
+    since: Cell<Option<Instant>>,
+    closed: Cell<bool>,
+    changed: Notify,
+    drained: Notify,
+}
+
+impl Outgoing {
+    /// Appends one frame of at most `segments` pieces. What is appended after [`Outgoing::close`] is forgotten.
+    pub fn push(&self, segments: usize, write: impl FnOnce(&mut SendList)) {
+        if self.closed.get() {
+            return;
+        }
+        let mut lists = self.lists.borrow_mut();
+        let room = |list: &SendList| list.segments() + segments <= MAX_SEGMENTS && list.len() < LIST_BYTES;
+        if !lists.back().is_some_and(|list| room(list)) {
+            lists.push_back(self.spare.borrow_mut().pop().unwrap_or_else(SendList::new));
+        }
+        if let Some(list) = lists.back_mut() {
+            let before = list.len();
+            write(list);
+            self.bytes.set(self.bytes.get() + list.len() - before);
+        }
+        drop(lists);
+        self.changed.notify();
+    }
+
+    /// Bytes appended and not sent yet.
+    pub fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    /// When the send under way began, if one is.
+    pub fn sending_since(&self) -> Option<Instant> {
+        self.since.get()
+    }
+
+    /// Waits until less than `limit` bytes wait to be sent, or the connection is closed.
+    pub async fn below(&self, limit: usize) {
+        self.drained.until(|| (self.bytes.get() < limit || self.closed.get()).then_some(())).await;
+    }
+
+    /// Ends [`Outgoing::run`] and every wait.
+    pub fn close(&self) {
+        self.closed.set(true);
+        self.changed.notify();
+        self.drained.notify();
+    }
+
+    /// Whether it has been closed.
+    pub fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+
+    /// Sends what is appended until the connection is closed or breaks.
+    pub async fn run(&self, ring: &Ring, socket: &Socket) -> io::Result<()> {
+        loop {
+            let next = || {
+                if self.closed.get() {
+                    return Some(None);
+                }
+                self.lists.borrow_mut().pop_front().map(Some)
+            };
+            let Some(list) = self.changed.until(next).await else { return Ok(()) };
+            let length = list.len();
+            self.since.set(Some(ring.turn_time()));
+            let (sent, mut list) = socket.send(list).await;
+            self.since.set(None);
+            self.bytes.set(self.bytes.get() - length);
+            list.clear();
+            let mut spare = self.spare.borrow_mut();
+            if spare.len() < SPARE_LISTS {
+                spare.push(list);
+            }
+            drop(spare);
+            self.drained.notify();
+            sent?;
+        }
+    }
+}

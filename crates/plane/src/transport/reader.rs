@@ -1,0 +1,154 @@
+//! What a connection receives, cut as the frames want it.
+//!
+//! Small pieces come out of a receive buffer that the ring lends; while nothing comes, the connection holds none.
+//! The large rest of a frame is received straight into the buffer that it is for.
+
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+
+use ring::{Buffer, Chunk, Instant, Ring, Socket};
+
+/// From here on a piece is received straight into its buffer, in bytes: below it the extra system call costs more
+/// than the copy.
+const DIRECT: usize = 8 << 10;
+
+/// Why nothing more comes.
+#[derive(Debug, thiserror::Error)]
+pub enum Gone {
+    /// The peer ended the stream between two frames.
+    #[error("the peer closed the connection")]
+    Closed,
+    /// The peer ended the stream within a frame.
+    #[error("the peer closed the connection in the middle of a PDU")]
+    Torn,
+    /// The connection broke.
+    #[error("the connection broke: {0}")]
+    Broken(#[from] io::Error),
+}
+
+/// The receiving half of a connection.
+pub struct Reader {
+    ring: Ring,
+    socket: Socket,
+    chunk: Option<Chunk>,
+    position: usize,
+    last: Rc<Cell<Instant>>,
+}
+
+impl Reader {
+    /// Nothing received yet.
+    pub fn new(ring: Ring, socket: Socket) -> Reader {
+        let last = Rc::new(Cell::new(ring.now()));
+        Reader { ring, socket, chunk: None, position: 0, last }
+    }
+
+    /// When something last came; for those who watch the connection.
+    pub fn last_received(&self) -> Rc<Cell<Instant>> {
+        self.last.clone()
+    }
+
+    /// What has come and has not been taken.
+    fn buffered(&self) -> &[u8] {
+        self.chunk.as_ref().map_or(&[], |chunk| &chunk[self.position..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.position += count;
+        if self.buffered().is_empty() {
+            self.chunk = None;
+        }
+    }
+
+    async fn more(&mut self) -> Result<(), Gone> {
+        self.chunk = None;
+        let chunk = self.socket.receive().await?;
+        self.last.set(self.ring.turn_time());
+        if chunk.is_empty() {
+            return Err(Gone::Torn);
+        }
+        self.position = 0;
+        self.chunk = Some(chunk);
+        Ok(())
+    }
+
+    /// Fills `into`, the first bytes of a frame: here the peer may end the stream.
+    pub async fn first(&mut self, into: &mut [u8]) -> Result<(), Gone> {
+        if self.buffered().is_empty()
+            && let Err(gone) = self.more().await
+        {
+            return Err(if matches!(gone, Gone::Torn) { Gone::Closed } else { gone });
+        }
+        self.exact(into).await
+    }
+
+    /// Fills `into`.
+    pub async fn exact(&mut self, into: &mut [u8]) -> Result<(), Gone> {
+        let mut done = 0;
+        loop {
+            let part = self.buffered();
+            let count = part.len().min(into.len() - done);
+            into[done..done + count].copy_from_slice(&part[..count]);
+            self.consume(count);
+            done += count;
+            if done == into.len() {
+                return Ok(());
+            }
+            self.more().await?;
+        }
+    }
+
+    /// Fills the bytes `start..end` of `buffer`.
+    pub async fn fill(&mut self, mut buffer: Buffer, start: usize, end: usize) -> Result<Buffer, Gone> {
+        let mut at = start;
+        loop {
+            let part = self.buffered();
+            let count = part.len().min(end - at);
+            buffer[at..at + count].copy_from_slice(&part[..count]);
+            self.consume(count);
+            at += count;
+            if at == end {
+                return Ok(buffer);
+            }
+            if end - at < DIRECT {
+                self.more().await?;
+                continue;
+            }
+            let (count, back) = self.socket.receive_range(buffer, at..end).await;
+            self.last.set(self.ring.turn_time());
+            buffer = back;
+            match count? {
+                0 => return Err(Gone::Torn),
+                count => at += count,
+            }
+        }
+    }
+
+    /// Takes `count` bytes and forgets them.
+    pub async fn skip(&mut self, mut count: usize) -> Result<(), Gone> {
+        while count > 0 {
+            if self.buffered().is_empty() {
+                self.more().await?;
+            }
+            let part = self.buffered().len().min(count);
+            self.consume(part);
+            count -= part;
+        }
+        Ok(())
+    }
+
+    /// Ends the reader; gives the socket and what came and was not taken.
+    pub fn into_parts(self) -> (Socket, Vec<u8>) {
+        let rest = self.buffered().to_vec();
+        (self.socket, rest)
+    }
+
+    /// A reader that goes on where another one ended.
+    pub fn resume(ring: Ring, socket: Socket, rest: &[u8]) -> Reader {
+        let mut reader = Reader::new(ring, socket);
+        if !rest.is_empty() {
+            reader.chunk = Some(Chunk::owned(Buffer::copy_of(rest)));
+        }
+        reader
+    }
+}

@@ -1,0 +1,139 @@
+//! One core's handle of a volume.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ring::Notify;
+
+use crate::error::Error;
+use crate::layers::Stack;
+use crate::request::{Completion, Extent, Geometry, Request, Run};
+use crate::shard::Shard;
+use crate::volume::Volume;
+use crate::volume::exclusive::{Exclusive, Owner};
+
+/// One core's handle of a volume: the stack, what is in flight on it, and which extents are frozen for somebody.
+pub struct Channel {
+    index: usize,
+    volume: Arc<Volume>,
+    stack: Stack,
+    geometry: Geometry,
+    in_flight: RefCell<InFlight>,
+    frozen: RefCell<Vec<(u64, Extent)>>,
+    /// `frozen.is_empty()`, for one cheap look per request.
+    thawed: Cell<bool>,
+    changed: Notify,
+    pub(crate) owner: Owner,
+}
+
+#[derive(Default)]
+struct InFlight {
+    slots: Vec<Option<Extent>>,
+    free: Vec<u32>,
+}
+
+impl InFlight {
+    fn insert(&mut self, extent: Extent) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(extent);
+                slot
+            }
+            None => {
+                self.slots.push(Some(extent));
+                u32::try_from(self.slots.len() - 1).expect("requests in flight are bounded far below 2^32")
+            }
+        }
+    }
+
+    fn remove(&mut self, slot: u32) {
+        self.slots[slot as usize] = None;
+        self.free.push(slot);
+    }
+}
+
+impl Channel {
+    /// `index`: the volume's place in [`Shard::volumes`].
+    pub fn new(index: usize, volume: Arc<Volume>, stack: Stack) -> Channel {
+        let geometry = stack.geometry();
+        Channel {
+            index,
+            volume,
+            stack,
+            geometry,
+            in_flight: RefCell::default(),
+            frozen: RefCell::default(),
+            thawed: Cell::new(true),
+            changed: Notify::new(),
+            owner: Owner::default(),
+        }
+    }
+
+    /// The volume's place in [`Shard::volumes`].
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Names and configuration.
+    pub fn volume(&self) -> &Arc<Volume> {
+        &self.volume
+    }
+
+    /// What the volume is.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// The layers, for those who look at times.
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// Carries out a request. It waits while its extent is exclusively somebody else's.
+    pub async fn submit(&self, request: Request) -> Completion {
+        let extent = request.extent;
+        if !self.thawed.get() {
+            let free = || !self.frozen.borrow().iter().any(|(_, frozen)| frozen.overlaps(extent));
+            self.changed.until(|| free().then_some(())).await;
+        }
+        let slot = self.in_flight.borrow_mut().insert(extent);
+        let completion = self.stack.submit(request).await;
+        self.in_flight.borrow_mut().remove(slot);
+        if !self.thawed.get() {
+            self.changed.notify();
+        }
+        completion
+    }
+
+    /// Carries out a request within an extent that the caller has frozen.
+    pub(super) async fn submit_inside(&self, request: Request) -> Completion {
+        self.stack.submit(request).await
+    }
+
+    /// See [`crate::layers::Layer::allocation`].
+    pub fn allocation(&self, extent: Extent) -> Result<Run, Error> {
+        self.stack.allocation(extent)
+    }
+
+    /// Waits until nobody on any core uses `extent`, and keeps everybody off it until the result is dropped.
+    pub async fn exclusive(self: &Rc<Self>, shard: &Rc<Shard>, extent: Extent) -> Exclusive {
+        Exclusive::acquire(self, shard, extent).await
+    }
+
+    /// Keeps new requests off `extent` on this core and waits until those in flight are done.
+    pub(super) async fn freeze(&self, token: u64, extent: Extent) {
+        self.frozen.borrow_mut().push((token, extent));
+        self.thawed.set(false);
+        let busy = || self.in_flight.borrow().slots.iter().flatten().any(|other| other.overlaps(extent));
+        self.changed.until(|| (!busy()).then_some(())).await;
+    }
+
+    pub(super) fn thaw(&self, token: u64) {
+        let mut frozen = self.frozen.borrow_mut();
+        frozen.retain(|(held, _)| *held != token);
+        self.thawed.set(frozen.is_empty());
+        drop(frozen);
+        self.changed.notify();
+    }
+}

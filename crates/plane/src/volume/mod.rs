@@ -1,0 +1,144 @@
+//! A volume: the control handle, which knows names and configuration, and the per-core channel, which is all that a
+//! request may touch.
+
+mod channel;
+mod exclusive;
+#[cfg(test)]
+mod tests;
+
+pub use channel::Channel;
+pub use exclusive::Exclusive;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ring::{File, Memory, Ring};
+
+use crate::disk::{Disk, FileError, MemoryDisk, NullDisk, PreparedFile};
+use crate::layers::{Faults, Layer, Stack};
+
+/// Where a volume's bytes are to live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// A file, made sparse when it is missing.
+    File(PathBuf),
+    /// A block device.
+    Device(PathBuf),
+    /// RAM.
+    Memory,
+    /// Nowhere.
+    Null,
+}
+
+/// What a volume is made from.
+#[derive(Clone, Debug)]
+pub struct VolumeOptions {
+    /// Its name; part of target names.
+    pub name: String,
+    /// Its identity for ever: what the stable SCSI and NVMe identifiers come from.
+    pub id: [u8; 16],
+    /// Bytes, a multiple of the block size.
+    pub bytes: u64,
+    /// 512 or 4096.
+    pub block_size: u32,
+    /// Where.
+    pub backing: Backing,
+    /// Faults that tests and drills plant into it; `None` leaves the layer out.
+    pub faults: Option<Faults>,
+}
+
+/// Why a volume cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The file or device.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The memory.
+    #[error(
+        "there is no memory for a volume of {bytes} bytes: {source}; hint: make it smaller or use a file"
+    )]
+    Memory {
+        /// Bytes wanted.
+        bytes: u64,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+enum Bytes {
+    File(PreparedFile),
+    Memory(Arc<Memory>),
+    Null,
+}
+
+/// The control handle, shared by all cores.
+pub struct Volume {
+    options: VolumeOptions,
+    bytes: Bytes,
+}
+
+impl Volume {
+    /// Checks and makes what holds the bytes. The lock beside it, where there is one, lives on `ring`'s core: keep it
+    /// as long as the volume.
+    pub async fn prepare(ring: &Ring, options: VolumeOptions) -> Result<(Volume, Option<File>), OpenError> {
+        let (bytes, lock) = match &options.backing {
+            Backing::File(path) => prepare_file(ring, path, &options, true).await?,
+            Backing::Device(path) => prepare_file(ring, path, &options, false).await?,
+            Backing::Memory => {
+                let memory = Memory::new(options.bytes)
+                    .map_err(|source| OpenError::Memory { bytes: options.bytes, source })?;
+                (Bytes::Memory(Arc::new(memory)), None)
+            }
+            Backing::Null => (Bytes::Null, None),
+        };
+        Ok((Volume { options, bytes }, lock))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.options.name
+    }
+
+    /// Its identity for ever.
+    pub fn id(&self) -> [u8; 16] {
+        self.options.id
+    }
+
+    /// What it was made from.
+    pub fn options(&self) -> &VolumeOptions {
+        &self.options
+    }
+
+    /// Whether I/O goes around the page cache; `None` where there is none.
+    pub fn is_direct(&self) -> Option<bool> {
+        match &self.bytes {
+            Bytes::File(file) => Some(file.is_direct()),
+            Bytes::Memory(_) | Bytes::Null => None,
+        }
+    }
+
+    /// Builds the stack of one core.
+    pub fn stack(&self, ring: &Ring) -> Result<Stack, OpenError> {
+        let block_size = self.options.block_size;
+        let disk: Box<dyn Disk> = match &self.bytes {
+            Bytes::File(file) => Box::new(file.open(ring)?),
+            Bytes::Memory(memory) => Box::new(MemoryDisk::new(memory.clone(), block_size)),
+            Bytes::Null => Box::new(NullDisk::new(self.options.bytes / u64::from(block_size), block_size)),
+        };
+        let mut layers: Vec<Box<dyn Layer>> = Vec::new();
+        if let Some(faults) = &self.options.faults {
+            layers.push(Box::new(faults.clone()));
+        }
+        Ok(Stack::new(ring.clone(), layers, disk))
+    }
+}
+
+async fn prepare_file(
+    ring: &Ring,
+    path: &std::path::Path,
+    options: &VolumeOptions,
+    create: bool,
+) -> Result<(Bytes, Option<File>), OpenError> {
+    let (file, lock) = PreparedFile::new(ring, path, options.bytes, options.block_size, create).await?;
+    Ok((Bytes::File(file), Some(lock)))
+}

@@ -1,0 +1,100 @@
+//! Channels on several cores.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ring::{Buffer, Options, Reactor};
+
+use super::*;
+use crate::request::{Extent, Request};
+use crate::shard::{Mail, Peers, Shard};
+
+fn core(index: usize, peers: Peers, mail: Mail, volume: &Arc<Volume>) -> (Reactor, std::rc::Rc<Shard>) {
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    let channel = Channel::new(0, volume.clone(), volume.stack(&ring).unwrap());
+    let shard = Shard::new(index, ring, peers, mail, vec![std::rc::Rc::new(channel)]);
+    (reactor, shard)
+}
+
+/// Adds one to a counter in block 0, as COMPARE AND WRITE does: read, change, write, with others in between.
+async fn increment(shard: &std::rc::Rc<Shard>, exclusively: bool) {
+    let channel = shard.volume(0);
+    let held = if exclusively { Some(channel.exclusive(shard, Extent::new(0, 512)).await) } else { None };
+    let buffer = match &held {
+        Some(held) => held.submit(Request::read(0, Buffer::new(512))).await.buffer,
+        None => channel.submit(Request::read(0, Buffer::new(512))).await.buffer,
+    };
+    let value = u64::from_le_bytes(buffer[..8].try_into().unwrap()) + 1;
+    shard.ring().yield_now().await;
+    let mut buffer = buffer;
+    buffer[..8].copy_from_slice(&value.to_le_bytes());
+    match &held {
+        Some(held) => held.submit(Request::write(0, buffer)).await.result.unwrap(),
+        None => channel.submit(Request::write(0, buffer)).await.result.unwrap(),
+    }
+}
+
+fn count_on_two_cores(exclusively: bool) -> u64 {
+    const ROUNDS: u64 = 500;
+    let options = VolumeOptions {
+        name: "counter".into(),
+        id: [1; 16],
+        bytes: 1 << 20,
+        block_size: 512,
+        backing: Backing::Memory,
+        faults: None,
+    };
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    let volume = Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options).await.unwrap().0 }));
+    let (peers, mails) = Peers::new(2);
+    let done = Arc::new(AtomicU64::new(0));
+    let threads: Vec<_> = mails
+        .into_iter()
+        .enumerate()
+        .map(|(index, mail)| {
+            let (peers, volume, done) = (peers.clone(), volume.clone(), done.clone());
+            std::thread::spawn(move || {
+                let (reactor, shard) = core(index, peers, mail, &volume);
+                for _ in 0..2 {
+                    let (shard, done) = (shard.clone(), done.clone());
+                    reactor.ring().spawn_later(async move {
+                        for _ in 0..ROUNDS {
+                            increment(&shard, exclusively).await;
+                        }
+                        done.fetch_add(1, Ordering::SeqCst);
+                    });
+                }
+                let ring = shard.ring().clone();
+                reactor.block_on(async move {
+                    while done.load(Ordering::SeqCst) < 4 {
+                        ring.sleep(std::time::Duration::from_millis(1)).await;
+                    }
+                });
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let (reactor, shard) = {
+        let (peers, mut mails) = Peers::new(1);
+        core(0, peers, mails.remove(0), &volume)
+    };
+    let buffer = reactor
+        .block_on(async move { shard.volume(0).submit(Request::read(0, Buffer::new(512))).await.buffer });
+    let count = u64::from_le_bytes(buffer[..8].try_into().unwrap());
+    assert!(count <= 4 * ROUNDS);
+    count
+}
+
+#[test]
+fn exclusive_use_loses_no_update() {
+    assert_eq!(count_on_two_cores(true), 2000);
+}
+
+#[test]
+fn without_it_updates_are_lost() {
+    assert!(count_on_two_cores(false) < 2000, "the test above would not notice");
+}
