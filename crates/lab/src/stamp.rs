@@ -172,9 +172,12 @@ fn look(block: &[u8], expected: &Expectation) -> Result<Generation, Wrong> {
     if block.iter().all(|&byte| byte == 0) {
         return Err(Wrong::Zero);
     }
+    if block.len() < SMALLEST || !block.len().is_multiple_of(8) {
+        return Err(Wrong::Foreign);
+    }
     let stamp = Stamp { run: word(block, 16), block: word(block, 24), generation: word(block, 32) };
     let stored = (word(block, HEADER - 8) & 0xffff_ffff) as u32;
-    if block.len() < SMALLEST || checksum(block) != stored {
+    if checksum(block) != stored {
         return Err(damage(block, expected, stamp));
     }
     if block[..8] != MAGIC {
@@ -202,9 +205,6 @@ fn look(block: &[u8], expected: &Expectation) -> Result<Generation, Wrong> {
 
 /// What happened to a block whose checksum is wrong: it is compared with the whole blocks that it could have been.
 fn damage(block: &[u8], expected: &Expectation, found: Stamp) -> Wrong {
-    if block.len() < SMALLEST {
-        return Wrong::Foreign;
-    }
     let mut whole = vec![0; block.len()];
     let mut differences = |generation| {
         stamp(&mut whole, expected.run, expected.block, generation);

@@ -111,6 +111,9 @@ pub enum IoError {
         /// What it says, if it says something.
         sense: Option<Sense>,
     },
+    /// Task management ended it.
+    #[error("the command was aborted")]
+    Aborted,
     /// Less was moved than was asked for.
     #[error("{moved} of {wanted} bytes were moved")]
     Short {

@@ -79,7 +79,7 @@ fn a_closed_loop_keeps_its_depth_busy() {
 #[test]
 fn an_open_loop_keeps_its_rate() {
     let rate = Rate { per_second: 2000.0, arrivals: Arrivals::Constant };
-    let load = short(Load { rate: Some(rate), time: Duration::from_millis(1000), ..Load::default() });
+    let load = Load { time: Duration::from_secs(1), ..short(Load { rate: Some(rate), ..Load::default() }) };
     let Outcome { samples, ended } = run(&Target::Null, load, None, || ());
     let operations: u64 = samples.iter().map(|sample| sample.tallies.operations()).sum();
     assert!((1800..=2001).contains(&operations), "{operations}");

@@ -82,7 +82,7 @@ fn the_table_has_the_columns_of_the_profile() {
     };
     let text = table(&report);
     assert!(text.contains("Latency ms |      IO/s |  MB/s (MiB/s)"), "{text}");
-    assert!(text.contains("Random-8k-70%Read          |      0.100 |    1002.0 |          7.83 |"), "{text}");
+    assert!(text.contains("Random-8k-70%Read          |      0.101 |    1002.0 |          7.83 |"), "{text}");
     assert!(text.contains("interrupted"), "{text}");
     let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     assert_eq!(json["schema"], 1);

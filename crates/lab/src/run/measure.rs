@@ -37,7 +37,7 @@ pub(crate) struct Second {
     pub(crate) span: Duration,
     pub(crate) tallies: Tallies,
     pub(crate) backlog: u64,
-    threads: usize,
+    pub(crate) threads: usize,
 }
 
 /// What came of it.

@@ -191,6 +191,25 @@ impl State {
         }
     }
 
+    /// A task management function is complete: the commands that it aborted have no answer of their own (section
+    /// 11.6.1). `tag` is that of the request.
+    pub(super) fn end_aborted(&mut self, tag: u32) {
+        let slot = &self.slots[usize::from(tag as u16)];
+        let Request::TaskManagement { function, referenced, .. } = slot.request else { return };
+        let before = slot.cmd_sn;
+        let aborted = |slot: &Slot| {
+            let scsi = matches!(slot.request, Request::Scsi(_));
+            scsi && slot.stage == Stage::Issued && slot.cmd_sn.precedes(before)
+        };
+        for index in 0..self.slots.len() {
+            let tag = self.tag(index as u16);
+            let named = function != TaskManagementFunction::ABORT_TASK || tag == referenced;
+            if named && aborted(&self.slots[index]) {
+                self.finish(tag, Err(IoError::Aborted));
+            }
+        }
+    }
+
     /// Ends a command.
     pub(super) fn finish(&mut self, tag: u32, result: Result<u32, IoError>) {
         let index = tag as u16;
@@ -433,6 +452,7 @@ impl Inner {
         let tag = state.tag(index);
         let slot = &mut state.slots[usize::from(index)];
         slot.stage = Stage::Issued;
+        slot.cmd_sn = state.cmd_sn;
         let mut bhs: Bhs = [0; BHS_LENGTH];
         match slot.request {
             Request::Scsi(_) => return,

@@ -7,7 +7,7 @@ use wire::iscsi::digest::{Crc32c, crc32c};
 use wire::iscsi::frame::{BHS_LENGTH, DIGEST_LENGTH, MAX_HEADER_LENGTH, data_segment_length, padding};
 use wire::iscsi::{
     AsyncEvent, AsyncMessage, Bhs, DataIn, DataInFlags, LogoutResponseCode, Opcode, RESERVED_TAG, Reject,
-    ScsiResponse, ScsiResponseCode, ScsiResponseFlags, TargetPdu,
+    ScsiResponse, ScsiResponseCode, ScsiResponseFlags, TargetPdu, TaskManagementResponseCode,
 };
 use wire::scsi::{Sense, Status};
 
@@ -257,11 +257,9 @@ impl Receiver {
     /// One receive into the command's own buffer. Gives the reason when the connection ended.
     async fn receive_direct(&mut self, tag: u32, missing: usize) -> Result<Option<String>, Violation> {
         let Sink::Command { offset, .. } = self.sink else { return Ok(None) };
-        let mut buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(tag)?.buffer);
-        let (whole, start) = (buffer.len(), offset + self.done);
-        buffer.set_len(start + missing);
-        let (received, mut buffer) = self.inner.socket.receive_into(buffer, start).await;
-        buffer.set_len(whole);
+        let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(tag)?.buffer);
+        let start = offset + self.done;
+        let (received, buffer) = self.inner.socket.receive_range(buffer, start..start + missing).await;
         let count = match received {
             Ok(0) => return Ok(Some(self.ending())),
             Ok(count) => count,
@@ -324,6 +322,9 @@ impl Receiver {
             TargetPdu::TaskManagementResponse(pdu) => {
                 state.advance(pdu.max_cmd_sn, Some(pdu.stat_sn));
                 state.slot(pdu.initiator_task_tag)?;
+                if pdu.response == TaskManagementResponseCode::FUNCTION_COMPLETE {
+                    state.end_aborted(pdu.initiator_task_tag);
+                }
                 state.finish(pdu.initiator_task_tag, Ok(u32::from(pdu.response.0)));
             }
             TargetPdu::LogoutResponse(pdu) => {
