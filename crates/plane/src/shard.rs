@@ -51,7 +51,13 @@ impl Shard {
         mut mail: Mail,
         volumes: Vec<Rc<Channel>>,
     ) -> Rc<Shard> {
-        let shard = Rc::new(Shard { index, ring, peers, volumes: RefCell::new(volumes), services: RefCell::default() });
+        let shard = Rc::new(Shard {
+            index,
+            ring,
+            peers,
+            volumes: RefCell::new(volumes),
+            services: RefCell::default(),
+        });
         let taker = shard.clone();
         shard.ring.spawn(async move {
             while let Some(job) = mail.0.receive().await {

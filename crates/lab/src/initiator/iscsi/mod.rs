@@ -291,6 +291,8 @@ impl Owner {
             return Err(OpenError::Unusable("the answer to READ CAPACITY makes no sense".to_owned()));
         };
         self.limits = self.block_limits().await;
+        // A unit attention for the new session is usual and says nothing about the load.
+        self.retries.set(0);
         let most = match self.limits.maximum_transfer {
             0 => ring::LARGEST as u32,
             blocks => blocks.saturating_mul(capacity.block_size).min(ring::LARGEST as u32),

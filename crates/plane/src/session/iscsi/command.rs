@@ -151,12 +151,18 @@ impl Session {
     /// Finds the task that a Data-Out belongs to and checks that the piece fits. `None`: the task is gone, the
     /// data is to be forgotten. Gives where in which buffer it goes; the buffer comes back by
     /// [`Session::take_data`].
-    pub fn expect_data(&self, pdu: &DataOut, length: usize) -> Result<Option<(TaskId, Buffer, usize)>, TransferError> {
+    pub fn expect_data(
+        &self,
+        pdu: &DataOut,
+        length: usize,
+    ) -> Result<Option<(TaskId, Buffer, usize)>, TransferError> {
         let burst = self.parameters.max_burst_length;
         self.tasks(|tasks| {
             let solicited = pdu.target_transfer_tag != wire::iscsi::RESERVED_TAG;
             let (id, request) = if solicited {
-                let Some((id, request)) = tasks.by_transfer_tag(pdu.target_transfer_tag) else { return Ok(None) };
+                let Some((id, request)) = tasks.by_transfer_tag(pdu.target_transfer_tag) else {
+                    return Ok(None);
+                };
                 (id, Some(request))
             } else {
                 let Some(id) = tasks.by_tag(pdu.initiator_task_tag) else { return Ok(None) };

@@ -113,7 +113,11 @@ fn hand_over(
     });
 }
 
-async fn negotiate(service: &Rc<Service>, login: &Rc<Login>, reader: &mut Reader) -> Result<Entered, Failure> {
+async fn negotiate(
+    service: &Rc<Service>,
+    login: &Rc<Login>,
+    reader: &mut Reader,
+) -> Result<Entered, Failure> {
     let node: Arc<Node> = service.node().clone();
     let entropy = entropy().map_err(Failure::Entropy)?;
     let config = LoginConfig { limits: Node::limits(), portal_group_tag: PORTAL_GROUP_TAG, entropy };
@@ -187,7 +191,10 @@ async fn send(socket: &Socket, response: &Response) -> Result<(), Failure> {
 type Numbers = (wire::iscsi::SerialNumber, wire::iscsi::SerialNumber);
 
 /// Finds or makes the session.
-async fn establish(service: &Rc<Service>, outcome: Box<LoginOutcome>) -> Result<(Entered, Numbers), LoginStatus> {
+async fn establish(
+    service: &Rc<Service>,
+    outcome: Box<LoginOutcome>,
+) -> Result<(Entered, Numbers), LoginStatus> {
     let key = SessionKey {
         initiator: outcome.initiator_name.clone(),
         isid: outcome.isid,

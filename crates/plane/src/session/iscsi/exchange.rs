@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use ring::Buffer;
 use wire::iscsi::{
-    AsyncEvent, AsyncMessage, Bhs, LogoutReason, LogoutRequest, LogoutResponse, LogoutResponseCode, Lun, NopIn,
-    NopOut, RESERVED_TAG, TextRequest, U24,
+    AsyncEvent, AsyncMessage, Bhs, LogoutReason, LogoutRequest, LogoutResponse, LogoutResponseCode, Lun,
+    NopIn, NopOut, RESERVED_TAG, TextRequest, U24,
 };
 
 use super::connection::Connection;

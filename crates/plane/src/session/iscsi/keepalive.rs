@@ -11,7 +11,8 @@ use crate::limits::SEND_STALL;
 /// Watches until the connection ends.
 pub async fn watch(session: Rc<Session>, connection: Rc<Connection>) {
     let options = session.node.options;
-    let tick = (options.nop_interval.min(options.nop_timeout).min(SEND_STALL) / 4).max(Duration::from_millis(50));
+    let tick =
+        (options.nop_interval.min(options.nop_timeout).min(SEND_STALL) / 4).max(Duration::from_millis(50));
     let mut asked = None;
     let mut tag = 0u32;
     while !connection.outgoing.is_closed() {
@@ -26,7 +27,8 @@ pub async fn watch(session: Rc<Session>, connection: Rc<Connection>) {
             Some(since) if silent < now.since(since) => asked = None,
             Some(since) if now.since(since) > options.nop_timeout => {
                 let seconds = silent.as_secs_f32();
-                connection.close(format!("it has said nothing for {seconds:.0} seconds, not even to a NOP-In"));
+                connection
+                    .close(format!("it has said nothing for {seconds:.0} seconds, not even to a NOP-In"));
                 return;
             }
             None if silent > options.nop_interval => {

@@ -19,7 +19,12 @@ const LUN_0: Lun = Lun(0);
 
 impl Session {
     /// The turn of a task management function has come.
-    pub fn manage(self: &Rc<Self>, connection: &Rc<Connection>, request: &TaskManagementRequest, numbered: bool) {
+    pub fn manage(
+        self: &Rc<Self>,
+        connection: &Rc<Connection>,
+        request: &TaskManagementRequest,
+        numbered: bool,
+    ) {
         let (session, connection, request) = (self.clone(), connection.clone(), *request);
         self.shard.ring().spawn(async move {
             let code = session.carry_out(&request).await;
@@ -85,7 +90,9 @@ impl Session {
                 Code::FUNCTION_COMPLETE
             }
             Function::TASK_REASSIGN => Code::TASK_REASSIGNMENT_NOT_SUPPORTED,
-            Function::QUERY_TASK => self.query(|tag, lun| tag == request.referenced_task_tag && lun == request.lun),
+            Function::QUERY_TASK => {
+                self.query(|tag, lun| tag == request.referenced_task_tag && lun == request.lun)
+            }
             Function::QUERY_TASK_SET => self.query(|_, lun| lun == request.lun),
             _ => Code::FUNCTION_NOT_SUPPORTED,
         }
@@ -138,7 +145,9 @@ impl Session {
             let target = target.clone();
             self.shard.tell(shard, move |shard| {
                 let Some(service) = shard.service::<Service>() else { return };
-                for session in service.sessions().into_iter().filter(|session| session.place.key.target == target) {
+                for session in
+                    service.sessions().into_iter().filter(|session| session.place.key.target == target)
+                {
                     let ring = shard.ring().clone();
                     ring.spawn_later(async move { session.close("target cold reset").await });
                 }

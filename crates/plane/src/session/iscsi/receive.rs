@@ -6,8 +6,8 @@ use ring::Buffer;
 use wire::iscsi::digest::Crc32c;
 use wire::iscsi::frame::{MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
 use wire::iscsi::{
-    Bhs, DataOut, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags, SerialNumber,
-    TextRequest, UnknownOpcode,
+    Bhs, DataOut, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags,
+    SerialNumber, TextRequest, UnknownOpcode,
 };
 
 use super::command::has_memory;
@@ -50,7 +50,11 @@ pub enum End {
 }
 
 /// Receives until the connection ends.
-pub async fn receive(session: &Rc<Session>, connection: &Rc<Connection>, reader: &mut Reader) -> Result<(), End> {
+pub async fn receive(
+    session: &Rc<Session>,
+    connection: &Rc<Connection>,
+    reader: &mut Reader,
+) -> Result<(), End> {
     let framing = connection.framing();
     let limit = connection.parameters.target_max_recv_data_segment_length as usize;
     let mut ahs = [0u8; MAX_AHS_LENGTH];
@@ -102,7 +106,10 @@ impl Incoming<'_> {
             }
         };
         if self.session.attached.is_none()
-            && !matches!(pdu, InitiatorPdu::TextRequest(_) | InitiatorPdu::LogoutRequest(_) | InitiatorPdu::NopOut(_))
+            && !matches!(
+                pdu,
+                InitiatorPdu::TextRequest(_) | InitiatorPdu::LogoutRequest(_) | InitiatorPdu::NopOut(_)
+            )
         {
             self.reject(RejectReason::PROTOCOL_ERROR);
             return Err(End::Protocol("a discovery session that wants more than text, ping and logout"));
@@ -188,7 +195,9 @@ impl Incoming<'_> {
         let (expected, parameters) = (command.expected_data_transfer_length, &session.parameters);
         if self.length > 0 && !(writes && parameters.immediate_data) {
             self.reject(RejectReason::PROTOCOL_ERROR);
-            return Err(End::Protocol("immediate data that was not agreed or that the command does not send"));
+            return Err(End::Protocol(
+                "immediate data that was not agreed or that the command does not send",
+            ));
         }
         if self.length > expected.min(parameters.first_burst_length) as usize {
             self.reject(RejectReason::PROTOCOL_ERROR);

@@ -2,7 +2,7 @@
 
 use ring::{Buffer, Shared};
 use wire::iscsi::{
-    Bhs, DataIn, DataInFlags, Reject, RejectReason, RESERVED_TAG, ScsiResponse, ScsiResponseCode,
+    Bhs, DataIn, DataInFlags, RESERVED_TAG, Reject, RejectReason, ScsiResponse, ScsiResponseCode,
     ScsiResponseFlags, SerialNumber, U24,
 };
 
@@ -63,7 +63,11 @@ impl Session {
         let residual = Residual::between(task.expected, moved);
         let fits = if task.reads { (data_in.len() as u32).min(task.expected) } else { 0 };
         let status_follows = response.sense.is_some() || fits == 0;
-        let pdus = if fits > 0 { self.send_data(task, data_in, fits, residual, &response, !status_follows) } else { 0 };
+        let pdus = if fits > 0 {
+            self.send_data(task, data_in, fits, residual, &response, !status_follows)
+        } else {
+            0
+        };
         if status_follows {
             self.send_status(task, &response, residual, pdus);
         }

@@ -200,7 +200,8 @@ impl Service {
         let Entrance { socket, ends, rest, outcome, place, leading, again } = entrance;
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
-        let session = if leading { self.make_session(&place, &outcome, again) } else { self.session(place.tsih) };
+        let session =
+            if leading { self.make_session(&place, &outcome, again) } else { self.session(place.tsih) };
         let Some(session) = session.filter(|session| !session.is_closing() && !self.draining.get()) else {
             trouble!("{}: closed, its session ended while it logged in", ends.0);
             if leading {

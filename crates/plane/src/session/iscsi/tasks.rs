@@ -153,7 +153,8 @@ impl Tasks {
 
     /// Every task that `chosen` picks.
     pub fn select(&self, mut chosen: impl FnMut(&Task) -> bool) -> Vec<TaskId> {
-        let ids = self.slots.iter().enumerate().filter(|(_, slot)| slot.task.as_ref().is_some_and(&mut chosen));
+        let ids =
+            self.slots.iter().enumerate().filter(|(_, slot)| slot.task.as_ref().is_some_and(&mut chosen));
         ids.map(|(index, slot)| TaskId { index: index as u16, generation: slot.generation }).collect()
     }
 }

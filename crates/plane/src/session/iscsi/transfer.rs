@@ -114,7 +114,8 @@ impl Transfer {
     /// The next R2T, with at most `outstanding` under way and `burst` bytes each.
     pub fn solicit(&mut self, burst: u32, outstanding: u32) -> Option<Solicit> {
         let offset = self.requested.max(self.received);
-        if self.unsolicited.is_some() || offset >= self.wanted || self.requests - self.answered >= outstanding {
+        if self.unsolicited.is_some() || offset >= self.wanted || self.requests - self.answered >= outstanding
+        {
             return None;
         }
         let length = (self.wanted - offset).min(burst);
@@ -147,7 +148,8 @@ impl Transfer {
         if pdu.buffer_offset != self.received {
             return Err(TransferError::Offset { found: pdu.buffer_offset, expected: self.received });
         }
-        let end = self.received.checked_add(length).filter(|end| *end <= limit).ok_or(TransferError::TooLong)?;
+        let end =
+            self.received.checked_add(length).filter(|end| *end <= limit).ok_or(TransferError::TooLong)?;
         // Unsolicited data may end early; a sequence that was asked for comes whole.
         if request.is_some() && pdu.is_final.0 != (end == limit) {
             return Err(TransferError::Final { found: end, expected: limit });
