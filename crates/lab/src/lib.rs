@@ -3,6 +3,8 @@
 //! [`run()`] measures, [`verify_journal()`] checks what a crash left. Loads run on [`ring`] alone, so that they run in the
 //! simulated world too: see [`load::drive`].
 
+#![allow(clippy::cast_precision_loss, reason = "figures for people need a few digits, not all 64 bits")]
+
 mod cpu;
 mod error;
 pub mod initiator;

@@ -283,7 +283,7 @@ fn remarks(report: &TestReport) -> Vec<String> {
     match identical.count() {
         0 => {}
         count => {
-            remarks.push(format!("{count} seconds are identical to the one before: this is not measured"))
+            remarks.push(format!("{count} seconds are identical to the one before: this is not measured"));
         }
     }
     if let Some(ceiling) = report.ceiling_iops.filter(|ceiling| report.total.iops > ceiling * NEAR_CEILING) {
@@ -307,8 +307,13 @@ fn remarks(report: &TestReport) -> Vec<String> {
             "the target cannot keep the rate: {} operations were due and dropped; latencies are a lower bound",
             report.dropped
         ));
-    } else if report.load.rate.is_some_and(|rate| report.backlog_max as f64 > rate.per_second / 10.0) {
-        remarks.push(format!("up to {} operations were due and not begun", report.backlog_max));
+    } else if let Some(rate) =
+        report.load.rate.filter(|rate| report.backlog_max as f64 > rate.per_second / 10.0)
+    {
+        remarks.push(format!(
+            "the target did not keep up with {} IO/s: up to {} operations were due and not begun",
+            rate.per_second, report.backlog_max
+        ));
     }
     if report.retries > 0 {
         remarks.push(format!("{} commands were sent again (unit attention or busy)", report.retries));

@@ -27,7 +27,7 @@ impl Schedule {
         let gap_ns = 1e9 * f64::from(jobs) / rate.per_second;
         let first = gap_ns * f64::from(index) / f64::from(jobs);
         Schedule {
-            due: start + Duration::from_nanos(first as u64),
+            due: start + span(first),
             gap_ns,
             fraction: 0.0,
             arrivals: rate.arrivals,
@@ -55,18 +55,25 @@ impl Schedule {
         let exact = gap + self.fraction;
         let whole = exact.floor();
         self.fraction = exact - whole;
-        self.due = self.due + Duration::from_nanos(whole as u64);
+        self.due = self.due + span(whole);
     }
 
     /// Operations due at `now` and not begun.
     pub fn backlog(&self, now: Instant) -> u64 {
-        (now.since(self.due).as_nanos() as f64 / self.gap_ns) as u64
+        let gap = span(self.gap_ns).max(Duration::from_nanos(1));
+        (now.since(self.due).as_nanos() / gap.as_nanos()) as u64
     }
 
     /// Operations that were due and never begun.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
+}
+
+/// Nanoseconds that are not below 0.
+#[expect(clippy::cast_sign_loss, reason = "gaps are above 0; a cast saturates")]
+fn span(nanoseconds: f64) -> Duration {
+    Duration::from_nanos(nanoseconds as u64)
 }
 
 #[cfg(test)]

@@ -61,8 +61,10 @@ fn file(directory: &Path, size: u64) -> (std::fs::File, Target) {
     (file, Target::File(path))
 }
 
-fn short(load: Load) -> Load {
-    Load { time: Duration::from_millis(300), warm_up: Duration::ZERO, ..load }
+fn short(mut load: Load) -> Load {
+    load.time = Duration::from_millis(300);
+    load.warm_up = Duration::ZERO;
+    load
 }
 
 #[test]

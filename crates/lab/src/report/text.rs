@@ -110,8 +110,11 @@ fn summary_line(out: &mut String, name: &str, summary: &Summary) {
         latency.p99_99,
         latency.max,
     ];
-    let times: String = times.iter().map(|&us| format!("{:>8}", milliseconds(us))).collect();
-    line!(out, "  {name:10} | {:>9.0} | {:>5.0} |{times}", summary.iops, summary.mib_per_s);
+    let _ = write!(out, "  {name:10} | {:>9.0} | {:>5.0} |", summary.iops, summary.mib_per_s);
+    for us in times {
+        let _ = write!(out, "{:>8}", milliseconds(us));
+    }
+    line!(out, "");
 }
 
 /// The least and the most of the whole seconds.

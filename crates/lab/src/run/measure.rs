@@ -55,7 +55,7 @@ pub(crate) struct Measured {
 enum Message {
     /// The thread's sessions are open; and the time by its ring's clock, which is that of all rings.
     Ready(Geometry, Instant),
-    Sample(Sample),
+    Sample(Box<Sample>),
     Ended(Box<Ended>),
     Failed(LabError),
 }
@@ -106,7 +106,7 @@ impl Measurement<'_> {
                         threads.go(gathering.now + LEAD);
                     }
                 }
-                Ok(Message::Sample(sample)) => gathering.take(sample, name, number, progress),
+                Ok(Message::Sample(sample)) => gathering.take(&sample, name, number, progress),
                 Ok(Message::Ended(ended)) => gathering.end(*ended),
                 Ok(Message::Failed(error)) => return Err(error),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -161,7 +161,7 @@ impl Threads {
                         let Some(start) = start.receive().await else { return Ok(Ended::default()) };
                         let plan = Plan { start, stop: part.stop.clone(), run: part.run };
                         let path = part.journal.clone().unwrap_or_default();
-                        let sink = |sample| drop(messages.send(Message::Sample(sample)));
+                        let sink = |sample| drop(messages.send(Message::Sample(Box::new(sample))));
                         let ended = drive(ring, part.load, sessions, plan, journal, sink).await;
                         ended.map_err(|source| LabError::Journal { path, source })
                     })
@@ -242,7 +242,7 @@ impl<'a> Gathering<'a> {
         Gathering {
             load,
             threads,
-            warm_up: load.warm_up.as_secs_f64().ceil() as usize,
+            warm_up: load.warm_up.as_millis().div_ceil(1000) as usize,
             geometry: None,
             ready: 0,
             now: Instant::ZERO,
@@ -263,7 +263,7 @@ impl<'a> Gathering<'a> {
 
     fn take(
         &mut self,
-        sample: Sample,
+        sample: &Sample,
         name: &str,
         number: (usize, usize),
         progress: &mut dyn FnMut(&Progress<'_>),
@@ -291,7 +291,7 @@ impl<'a> Gathering<'a> {
             number,
             seconds: (
                 (index + 1).saturating_sub(self.warm_up) as u32,
-                self.load.time.as_secs_f64().ceil() as u32,
+                self.load.time.as_millis().div_ceil(1000) as u32,
             ),
             warming: index < self.warm_up,
             iops: second.tallies.operations() as f64 / span,

@@ -10,6 +10,8 @@ pub(super) enum Algorithm {
 
 /// What we offer, best first.
 pub(super) const OFFER: &str = "7,6,5";
+/// What we offer a target that refused us: tgt takes 7 for SHA-1, which is 6 in the registry of IANA.
+pub(super) const PLAIN_OFFER: &str = "5";
 /// The longest challenge that RFC 7143 section 12.1.3 allows, in bytes.
 pub(super) const MAX_CHALLENGE: usize = 1024;
 

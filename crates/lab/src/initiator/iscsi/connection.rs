@@ -418,13 +418,9 @@ impl Inner {
         command.encode(&mut bhs);
         outbox.push(&bhs, (immediate > 0).then(|| data.slice(0..immediate as usize)));
         if unsolicited > immediate {
-            let sequence = DataOut { target_transfer_tag: RESERVED_TAG, ..self.data_out(tag, *exp_stat_sn) };
+            let sequence = DataOut { target_transfer_tag: RESERVED_TAG, ..data_out(tag, *exp_stat_sn) };
             self.send_sequence(outbox, data, sequence, immediate..unsolicited);
         }
-    }
-
-    fn data_out(&self, tag: u32, exp_stat_sn: SerialNumber) -> DataOut {
-        DataOut { initiator_task_tag: tag, exp_stat_sn, ..DataOut::default() }
     }
 
     /// Data-Out PDUs for a run of bytes: one sequence.
@@ -497,7 +493,7 @@ impl Inner {
         let head = DataOut {
             lun: r2t.lun,
             target_transfer_tag: r2t.target_transfer_tag,
-            ..self.data_out(r2t.initiator_task_tag, exp_stat_sn)
+            ..data_out(r2t.initiator_task_tag, exp_stat_sn)
         };
         self.send_sequence(&mut state.outbox, &data, head, run);
         self.wake_sender(state);
@@ -520,6 +516,11 @@ impl Inner {
         state.outbox.push(&bhs, None);
         self.wake_sender(state);
     }
+}
+
+/// The head of a Data-Out sequence.
+fn data_out(tag: u32, exp_stat_sn: SerialNumber) -> DataOut {
+    DataOut { initiator_task_tag: tag, exp_stat_sn, ..DataOut::default() }
 }
 
 /// Sends what gathers in the outbox, until the connection is gone.

@@ -80,6 +80,7 @@ impl From<TextFull> for LoginError {
 
 fn refusal_hint(status: LoginStatus) -> &'static str {
     match status {
+        LoginStatus::INITIATOR_ERROR => "; hint: the target's log says why; with CHAP, check user and secret",
         LoginStatus::AUTHENTICATION_FAILURE => "; hint: check the CHAP user and secret",
         LoginStatus::AUTHORIZATION_FAILURE => "; hint: the target does not allow this initiator name",
         LoginStatus::NOT_FOUND | LoginStatus::TARGET_REMOVED => {
@@ -122,12 +123,14 @@ pub(super) async fn login(
     socket: &Socket,
     target: &IscsiTarget,
     options: &OpenOptions,
+    algorithms: &str,
 ) -> Result<LoggedIn, LoginError> {
-    let [_, _, a, b, c, d, e, f] = options.session_id.to_be_bytes();
+    // Of the session's number every bit counts, and an ISID has room for 40.
+    let folded = options.session_id ^ options.session_id >> 40;
     let mut exchange = Exchange {
         ring,
         socket,
-        isid: Isid::random(u32::from_be_bytes([0, a ^ d, b ^ c, d]), u16::from_be_bytes([e, f])),
+        isid: Isid::random((folded >> 16) as u32, folded as u16),
         stage: LoginStage::SecurityNegotiation,
         requests: 0,
         cmd_sn: SerialNumber(1),
@@ -136,7 +139,7 @@ pub(super) async fn login(
         list: None,
         received: Vec::new(),
     };
-    security(&mut exchange, target, options).await?;
+    security(&mut exchange, target, options, algorithms).await?;
     let mut agreed = Parameters::default();
     let mut text = TextWriter::new(MAX_LOGIN_SEGMENT);
     parameters::offer(options.header_digest, options.data_digest, &mut text)?;
@@ -160,6 +163,7 @@ async fn security(
     exchange: &mut Exchange<'_>,
     target: &IscsiTarget,
     options: &OpenOptions,
+    algorithms: &str,
 ) -> Result<(), LoginError> {
     let operational = Some(LoginStage::LoginOperationalNegotiation);
     let mut text = TextWriter::new(MAX_LOGIN_SEGMENT);
@@ -184,17 +188,18 @@ async fn security(
         Some("CHAP") => {}
         other => return Err(LoginError::NoChap { answer: format!("AuthMethod={}", other.unwrap_or("")) }),
     }
-    prove(exchange, chap, target.mutual.as_ref()).await
+    prove(exchange, algorithms, chap, target.mutual.as_ref()).await
 }
 
 /// The three steps of CHAP.
 async fn prove(
     exchange: &mut Exchange<'_>,
+    algorithms: &str,
     chap: &Credentials,
     mutual: Option<&Credentials>,
 ) -> Result<(), LoginError> {
     let mut text = TextWriter::new(MAX_LOGIN_SEGMENT);
-    text.push(key::CHAP_A, chap::OFFER)?;
+    text.push(key::CHAP_A, algorithms)?;
     let answer = exchange.ask(text.as_bytes(), None).await?;
     let missing = |key: &str| LoginError::Protocol(format!("no usable {key} in its answer"));
     let number = |key: &str| Ok::<_, LoginError>(value(&answer, key)?.and_then(parse_number));

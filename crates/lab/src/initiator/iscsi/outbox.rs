@@ -16,6 +16,7 @@ pub(super) struct Outbox {
     framing: Framing,
     current: Box<SendList>,
     full: VecDeque<Box<SendList>>,
+    #[expect(clippy::vec_box, reason = "a send takes the box and gives it back")]
     spare: Vec<Box<SendList>>,
 }
 

@@ -302,7 +302,7 @@ impl Receiver {
                 let moved = slot.moved(&pdu);
                 let result = match pdu.response {
                     ScsiResponseCode::COMMAND_COMPLETED_AT_TARGET => {
-                        ending(pdu.status, moved, &self.small_part())
+                        ending(pdu.status, moved, self.small_part())
                     }
                     other => Err(IoError::Connection(format!("the target failed: {other:?}").into())),
                 };
