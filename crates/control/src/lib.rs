@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod node;
+mod plan;
 pub mod size;
 pub mod state;
 

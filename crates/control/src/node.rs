@@ -1,12 +1,28 @@
-//! How a node is started from its configuration, and stopped.
+//! How a node is started from its configuration, and stopped: a thread for each shard, each with its reactor.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use plane::core::{Core, Prepared, prepare};
+use plane::limits::DRAIN_TIME;
+use plane::shard::{Mail, Peers};
+use ring::{Notify, Options, Reactor};
 
 use crate::config::Config;
-use std::net::SocketAddr;
+use crate::plan::plan;
+use crate::state::DataDirectory;
+
+/// How long initiators get to log out by themselves when the node stops.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A node that serves.
-#[derive(Debug)]
 pub struct Node {
     portals: Vec<SocketAddr>,
+    peers: Peers,
+    threads: Vec<JoinHandle<()>>,
+    _data: DataDirectory,
 }
 
 /// Why a node did not start.
@@ -18,6 +34,15 @@ pub struct StartError {
 }
 
 impl StartError {
+    /// From an error of the layers below, whose text ends with its hint.
+    fn from_text(error: &dyn std::error::Error) -> StartError {
+        let text = error.to_string();
+        match text.split_once("; hint: ") {
+            Some((message, hint)) => StartError { message: message.to_owned(), hint: Some(hint.to_owned()) },
+            None => StartError { message: text, hint: None },
+        }
+    }
+
     /// What somebody can do about it.
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
@@ -39,9 +64,122 @@ impl ShutdownError {
     }
 }
 
+/// Ends a shard's thread when it is told to.
+#[derive(Default)]
+struct Stop {
+    now: std::cell::Cell<bool>,
+    changed: Notify,
+}
+
+type Started<T> = Result<T, StartError>;
+
 /// Starts the node that `config` describes.
-pub fn start(_config: &Config) -> Result<Node, StartError> {
-    Err(StartError { message: "the node is not built yet".to_owned(), hint: None })
+pub fn start(config: &Config) -> Result<Node, StartError> {
+    let data = DataDirectory::open(&config.data)
+        .map_err(|error| StartError { message: error.to_string(), hint: error.hint() })?;
+    let plan = plan(config, &data);
+    let (peers, mails) = Peers::new(config.shards);
+    let mut mails = mails.into_iter();
+    let (tell_prepared, prepared) = mpsc::channel();
+    let (tell_ready, ready) = mpsc::channel();
+    let mut threads = Vec::with_capacity(config.shards);
+    if let Some(mail) = mails.next() {
+        let (peers, tell_ready, portals) = (peers.clone(), tell_ready.clone(), config.iscsi.listen.clone());
+        threads.push(spawn(0, move || first_shard(plan, &portals, peers, mail, &tell_prepared, &tell_ready))?);
+    }
+    let prepared: Prepared = prepared.recv().map_err(|_| gone())??;
+    for (index, mail) in mails.enumerate().map(|(index, mail)| (index + 1, mail)) {
+        let (peers, tell_ready, prepared) = (peers.clone(), tell_ready.clone(), prepared.clone());
+        threads.push(spawn(index, move || shard(index, &prepared, peers, mail, &tell_ready))?);
+    }
+    drop(tell_ready);
+    let mut portals = Vec::new();
+    for _ in 0..threads.len() {
+        portals.extend(ready.recv().map_err(|_| gone())??);
+    }
+    for volume in &prepared.volumes {
+        let way = match volume.is_direct() {
+            Some(true) => "direct I/O",
+            Some(false) => "through the page cache: its file system or block size allows no direct I/O",
+            None => "no file",
+        };
+        tracing::info!(volume = volume.name(), bytes = volume.options().bytes, "serving, {way}");
+    }
+    Ok(Node { portals, peers, threads, _data: data })
+}
+
+fn gone() -> StartError {
+    StartError { message: "a shard ended while the node was starting".into(), hint: Some("see the log".into()) }
+}
+
+fn spawn(index: usize, work: impl FnOnce() + Send + 'static) -> Started<JoinHandle<()>> {
+    let builder = std::thread::Builder::new().name(format!("shard-{index}"));
+    builder.spawn(work).map_err(|error| StartError {
+        message: format!("no thread for shard {index}: {error}"),
+        hint: Some("raise the limit of processes (ulimit -u)".into()),
+    })
+}
+
+/// The first shard prepares the volumes for all and keeps their locks; it opens the portals.
+fn first_shard(
+    plan: plane::core::Plan,
+    portals: &[SocketAddr],
+    peers: Peers,
+    mail: Mail,
+    tell_prepared: &Sender<Started<Prepared>>,
+    tell_ready: &Sender<Started<Vec<SocketAddr>>>,
+) {
+    let reactor = match Reactor::new(&Options::default()) {
+        Ok(reactor) => reactor,
+        Err(error) => return drop(tell_prepared.send(Err(StartError::from_text(&error)))),
+    };
+    let ring = reactor.ring().clone();
+    let (prepared, _locks) = match reactor.block_on(async move { prepare(&ring, plan).await }) {
+        Ok(prepared) => prepared,
+        Err(error) => return drop(tell_prepared.send(Err(StartError::from_text(&error)))),
+    };
+    tell_prepared.send(Ok(prepared.clone())).ok();
+    run(0, &reactor, &prepared, peers, mail, |core| {
+        let listening = core.listen(portals).map_err(|error| StartError::from_text(&error));
+        let listens = listening.is_ok();
+        tell_ready.send(listening).ok();
+        listens
+    });
+}
+
+fn shard(
+    index: usize,
+    prepared: &Prepared,
+    peers: Peers,
+    mail: Mail,
+    tell_ready: &Sender<Started<Vec<SocketAddr>>>,
+) {
+    let reactor = match Reactor::new(&Options::default()) {
+        Ok(reactor) => reactor,
+        Err(error) => return drop(tell_ready.send(Err(StartError::from_text(&error)))),
+    };
+    run(index, &reactor, prepared, peers, mail, |_| tell_ready.send(Ok(Vec::new())).is_ok());
+}
+
+/// Runs a core until it is told to stop. `ready` is called when it is built; false ends it.
+fn run(
+    index: usize,
+    reactor: &Reactor,
+    prepared: &Prepared,
+    peers: Peers,
+    mail: Mail,
+    ready: impl FnOnce(&Core) -> bool,
+) {
+    let core = match Core::new(index, reactor.ring(), peers, mail, prepared) {
+        Ok(core) => core,
+        Err(error) => return tracing::error!("shard {index} cannot open the volumes: {error}"),
+    };
+    let stop = std::rc::Rc::new(Stop::default());
+    core.shard.install(stop.clone());
+    if ready(&core) {
+        reactor.block_on(async move { stop.changed.until(|| stop.now.get().then_some(())).await });
+    }
+    core.shard.dismantle();
 }
 
 impl Node {
@@ -51,8 +189,73 @@ impl Node {
         &self.portals
     }
 
-    /// Stops taking connections, drains what is in flight until a deadline, and ends.
+    /// Stops taking connections, drains what is in flight until a deadline, makes everything durable, and ends.
     pub fn shutdown(self) -> Result<(), ShutdownError> {
-        Ok(())
+        let deadline = Instant::now() + DRAIN_TIME;
+        let count = self.threads.len();
+        let drained = self.on_every(|core_shard, done| {
+            if let Some(service) = core_shard.service::<plane::session::iscsi::Service>() {
+                let ring = core_shard.ring().clone();
+                ring.spawn(async move {
+                    service.drain(GRACE).await;
+                    done.send(Ok(())).ok();
+                });
+            }
+        });
+        let mut result = wait(&drained, count, deadline);
+        // Even when something did not end in time: what was acknowledged is made durable.
+        let (tell, flushed) = mpsc::channel();
+        self.peers.tell(0, move |shard| {
+            let ring = shard.ring().clone();
+            ring.spawn(async move {
+                for channel in shard.volumes() {
+                    let flush = channel.submit(plane::Request::flush()).await.result;
+                    let name = channel.volume().name().to_owned();
+                    tell.send(flush.map_err(|error| format!("volume {name} was not flushed: {error}"))).ok();
+                }
+            });
+        });
+        for flush in flushed {
+            result = result.and(flush);
+        }
+        for index in 0..count {
+            self.peers.tell(index, |shard| {
+                if let Some(stop) = shard.service::<Stop>() {
+                    stop.now.set(true);
+                    stop.changed.notify();
+                }
+            });
+        }
+        for thread in self.threads {
+            if thread.join().is_err() {
+                result = result.and(Err("a shard panicked".to_owned()));
+            }
+        }
+        result.map_err(|message| ShutdownError { message, hint: Some("the log says which session or volume".into()) })
     }
+
+    fn on_every(
+        &self,
+        job: impl Fn(std::rc::Rc<plane::shard::Shard>, Sender<Result<(), String>>) + Send + Clone + 'static,
+    ) -> Receiver<Result<(), String>> {
+        let (tell, answers) = mpsc::channel();
+        for index in 0..self.threads.len() {
+            let (job, tell) = (job.clone(), tell.clone());
+            self.peers.tell(index, move |shard| job(shard, tell));
+        }
+        answers
+    }
+}
+
+fn wait(answers: &Receiver<Result<(), String>>, count: usize, deadline: Instant) -> Result<(), String> {
+    for _ in 0..count {
+        match answers.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(answer) => answer?,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(format!("requests were still in flight after {} seconds", DRAIN_TIME.as_secs()));
+            }
+        }
+    }
+    Ok(())
 }

@@ -48,8 +48,20 @@ pub const BURST_BYTES: usize = 1 << 20;
 /// Data segment of login, text, NOP and other small PDUs. RFC 7143 section 13.12: 8192 until negotiated.
 pub const TEXT_SEGMENT_BYTES: usize = 64 << 10;
 
-/// Request buffers of one connection: then its commands wait for each other. At least one transfer fits.
-pub const BUFFER_BYTES_PER_CONNECTION: usize = 32 << 20;
+/// Text of one login response: the default `MaxRecvDataSegmentLength`, which holds until full-feature phase.
+pub const LOGIN_RESPONSE_BYTES: usize = 8192;
+
+/// Text that a login or text request may spread over PDUs with the C bit. Real ones stay below 2 KiB.
+pub const REQUEST_TEXT_BYTES: usize = 64 << 10;
+
+/// Pairs of one login or text request. The standard has 35 keys.
+pub const REQUEST_PAIRS: usize = 256;
+
+/// Requests of one login. Mutual CHAP with a text in parts needs about a dozen.
+pub const LOGIN_EXCHANGES: u32 = 32;
+
+/// The answer to one `SendTargets`: about ten thousand targets with a portal each.
+pub const TEXT_ANSWER_BYTES: usize = 1 << 20;
 
 /// Request buffers of one shard: then all its commands wait.
 pub const BUFFER_BYTES_PER_SHARD: usize = 1 << 30;
@@ -91,11 +103,13 @@ const _: () = {
     assert!(COMPARE_BYTES * 2 <= TRANSFER_BYTES);
     assert!(PARAMETER_LIST_BYTES <= u16::MAX as u32, "the field of the CDB has 16 bits");
     assert!(TRANSFER_BYTES <= u32::MAX as usize, "lengths of CDBs have 32 bits");
-    assert!(TRANSFER_BYTES * 2 <= BUFFER_BYTES_PER_CONNECTION, "one transfer is always let through");
-    assert!(BUFFER_BYTES_PER_CONNECTION <= BUFFER_BYTES_PER_SHARD);
+    assert!(TRANSFER_BYTES * 2 <= BUFFER_BYTES_PER_SHARD, "one transfer is always let through");
     assert!(LOGINS_PER_SHARD <= CONNECTIONS_PER_SHARD);
     assert!(RECEIVE_DATA_SEGMENT_BYTES < 1 << 24, "DataSegmentLength has 24 bits");
     assert!(SEND_DATA_SEGMENT_BYTES < 1 << 24);
     assert!(BURST_BYTES <= TRANSFER_BYTES);
+    assert!(TEXT_SEGMENT_BYTES <= REQUEST_TEXT_BYTES, "one text PDU is a whole text");
+    assert!(LOGIN_RESPONSE_BYTES <= REQUEST_TEXT_BYTES && REQUEST_TEXT_BYTES <= TEXT_ANSWER_BYTES);
+    assert!(RECEIVE_DATA_SEGMENT_BYTES <= BURST_BYTES, "a first burst fits a burst");
     assert!(LOGIN_TIME.as_secs() < SEND_STALL.as_secs() * 2);
 };

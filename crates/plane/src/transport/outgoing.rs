@@ -15,6 +15,7 @@ const SPARE_LISTS: usize = 2;
 #[derive(Default)]
 pub struct Outgoing {
     lists: RefCell<VecDeque<Box<SendList>>>,
+    #[allow(clippy::vec_box, reason = "lists move between here and operations in flight")]
     spare: RefCell<Vec<Box<SendList>>>,
     bytes: Cell<usize>,
     /// When the send under way began.

@@ -35,16 +35,12 @@ struct InFlight {
 
 impl InFlight {
     fn insert(&mut self, extent: Extent) -> u32 {
-        match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = Some(extent);
-                slot
-            }
-            None => {
-                self.slots.push(Some(extent));
-                u32::try_from(self.slots.len() - 1).expect("requests in flight are bounded far below 2^32")
-            }
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = Some(extent);
+            return slot;
         }
+        self.slots.push(Some(extent));
+        u32::try_from(self.slots.len() - 1).expect("requests in flight are bounded far below 2^32")
     }
 
     fn remove(&mut self, slot: u32) {

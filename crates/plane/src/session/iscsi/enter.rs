@@ -9,13 +9,11 @@ use ring::{Buffer, SendList, Socket};
 use wire::iscsi::frame::{ahs_length, data_segment_length, padding};
 use wire::iscsi::{Bhs, LoginRequest, LoginStatus, Opcode};
 
-use super::login::{
-    Action, ChapEntropy, Event, LoginConfig, LoginOutcome, MAX_LOGIN_SEGMENT_LENGTH, Response,
-};
+use super::login::{Action, ChapEntropy, Event, LoginConfig, LoginOutcome, OperationalLimits, Response};
 use super::registry::{Place, SessionKey};
 use super::service::{Entrance, Node, Service};
 use super::target::PORTAL_GROUP_TAG;
-use crate::limits::LOGIN_TIME;
+use crate::limits::{LOGIN_RESPONSE_BYTES, LOGIN_TIME};
 use crate::log::trouble;
 use crate::transport::{Gone, Reader};
 
@@ -120,7 +118,7 @@ async fn negotiate(
 ) -> Result<Entered, Failure> {
     let node: Arc<Node> = service.node().clone();
     let entropy = entropy().map_err(Failure::Entropy)?;
-    let config = LoginConfig { limits: Node::limits(), portal_group_tag: PORTAL_GROUP_TAG, entropy };
+    let config = LoginConfig { limits: OperationalLimits::default(), portal_group_tag: PORTAL_GROUP_TAG, entropy };
     let mut machine = super::login::Login::new(config);
     let mut entered: Option<Entered> = None;
     loop {
@@ -172,7 +170,7 @@ async fn receive(reader: &mut Reader) -> Result<(Bhs, Buffer), Failure> {
     let mut bhs: Bhs = [0; 48];
     reader.first(&mut bhs).await?;
     let (ahs, length) = (ahs_length(&bhs), data_segment_length(&bhs));
-    if ahs > 0 || length > MAX_LOGIN_SEGMENT_LENGTH {
+    if ahs > 0 || length > LOGIN_RESPONSE_BYTES {
         return Err(Failure::Garbage(ahs, length));
     }
     let text = reader.fill(Buffer::new(length), 0, length).await?;

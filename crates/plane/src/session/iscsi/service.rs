@@ -12,15 +12,13 @@ use wire::iscsi::{AsyncEvent, SerialNumber};
 
 use super::connection::Connection;
 use super::enter::{self, Login};
-use super::login::{LoginOutcome, OperationalLimits, SessionType};
+use super::login::{LoginOutcome, SessionType};
 use super::receive::receive;
 use super::registry::{Place, Registry};
 use super::session::{Attached, Session};
 use super::target::{PORTAL_GROUP_TAG, Targets};
 use super::text::TextNegotiation;
-use crate::limits::{
-    BURST_BYTES, CONNECTIONS_PER_SESSION, CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD, RECEIVE_DATA_SEGMENT_BYTES,
-};
+use crate::limits::{CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD};
 use crate::log::trouble;
 use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
 use crate::shard::Shard;
@@ -64,17 +62,6 @@ impl Node {
         portals.iter().map(move |portal| {
             if portal.ip().is_unspecified() { SocketAddr::new(local.ip(), portal.port()) } else { *portal }
         })
-    }
-
-    /// What we offer at login. Reasons stand in [`crate::limits`].
-    pub fn limits() -> OperationalLimits {
-        OperationalLimits {
-            max_connections: CONNECTIONS_PER_SESSION,
-            max_recv_data_segment_length: RECEIVE_DATA_SEGMENT_BYTES as u32,
-            max_burst_length: BURST_BYTES as u32,
-            first_burst_length: RECEIVE_DATA_SEGMENT_BYTES as u32,
-            ..OperationalLimits::default()
-        }
     }
 }
 

@@ -140,8 +140,8 @@ impl Session {
     /// Hands something on whose turn it is; `numbered`: it holds a place in the window until it is done.
     pub fn deliver(self: &Rc<Self>, item: Item, numbered: bool) {
         match item {
-            Item::Command(id) => return self.begin(id),
-            Item::Management(connection, request) => return self.manage(&connection, &request, numbered),
+            Item::Command(id) => self.begin(id),
+            Item::Management(connection, request) => self.manage(&connection, &request, numbered),
             Item::Ping(connection, header, data) => {
                 self.done(numbered);
                 self.answer_ping(&connection, &header, data);

@@ -4,11 +4,9 @@
 use wire::iscsi::text::{TextFull, TextPairs, TextWriter, parse_number};
 use wire::iscsi::{RESERVED_TAG, RejectReason, TextFlags, TextRequest, TextResponse, U24, key};
 
+use super::login::SessionType;
 use super::login::keys::{self, Class, IRRELEVANT, NOT_UNDERSTOOD, Operational, REJECT};
-use super::login::{MAX_GATHERED_LENGTH, MAX_PAIRS, SessionType};
-
-/// The most bytes of one answer: about ten thousand targets with a portal each.
-pub const MAX_ANSWER_LENGTH: usize = 1024 * 1024;
+use crate::limits::{REQUEST_PAIRS, REQUEST_TEXT_BYTES, TEXT_ANSWER_BYTES};
 
 /// The targets that an initiator may see.
 pub trait TargetList {
@@ -88,7 +86,7 @@ impl TextNegotiation {
         let mut exchange = self.take_exchange(header)?;
         let is_continued = header.flags.contains(TextFlags::CONTINUE);
         if is_continued && header.flags.contains(TextFlags::FINAL)
-            || exchange.gathered.len() + text.len() > MAX_GATHERED_LENGTH
+            || exchange.gathered.len() + text.len() > REQUEST_TEXT_BYTES
         {
             return Err(RejectReason::PROTOCOL_ERROR);
         }
@@ -153,11 +151,11 @@ impl TextNegotiation {
     }
 
     fn answer(&mut self, text: &[u8], targets: &dyn TargetList) -> Result<Vec<u8>, RejectReason> {
-        let mut answers = TextWriter::new(MAX_ANSWER_LENGTH);
+        let mut answers = TextWriter::new(TEXT_ANSWER_BYTES);
         let mut seen: Vec<&str> = Vec::new();
         for pair in TextPairs::new(text) {
             let (name, value) = pair.map_err(|_| RejectReason::PROTOCOL_ERROR)?;
-            if seen.len() == MAX_PAIRS || seen.contains(&name) {
+            if seen.len() == REQUEST_PAIRS || seen.contains(&name) {
                 return Err(RejectReason::PROTOCOL_ERROR);
             }
             seen.push(name);

@@ -89,7 +89,7 @@ pub struct ChapEntropy {
     pub challenge: [u8; CHALLENGE_LENGTH],
 }
 
-/// A challenge is no secret, but who logs it before it is answered gives away nothing by silence.
+/// Shows nothing: a challenge that stands in a log before it is sent is one that can be prepared for.
 impl fmt::Debug for ChapEntropy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("ChapEntropy")

@@ -17,8 +17,8 @@ pub enum LoginError {
     /// A request came when it was not the initiator's turn.
     #[error("a login request came before the last one was answered")]
     OutOfTurn,
-    /// More than [`super::MAX_EXCHANGES`] requests.
-    #[error("the login took more than {} requests", super::MAX_EXCHANGES)]
+    /// More than [`crate::limits::LOGIN_EXCHANGES`] requests.
+    #[error("the login took more than {} requests", crate::limits::LOGIN_EXCHANGES)]
     TooManyExchanges,
     /// The initiator wants a newer protocol.
     #[error("the initiator speaks protocol versions {min} to {max}, this target speaks 0")]
@@ -40,11 +40,11 @@ pub enum LoginError {
     /// T and C together.
     #[error("a request both continues and asks for the next stage")]
     ContinuedTransit,
-    /// More than [`super::MAX_GATHERED_LENGTH`] bytes or [`super::MAX_PAIRS`] pairs.
+    /// More than [`crate::limits::REQUEST_TEXT_BYTES`] bytes or [`crate::limits::REQUEST_PAIRS`] pairs.
     #[error("the text of a request is too long")]
     TextTooLong,
     /// The answer does not fit into a PDU.
-    #[error("the answer to a request does not fit into {} bytes", super::MAX_LOGIN_SEGMENT_LENGTH)]
+    #[error("the answer to a request does not fit into {} bytes", crate::limits::LOGIN_RESPONSE_BYTES)]
     AnswerTooLong,
     /// The text cannot be read.
     #[error("bad text: {0}")]

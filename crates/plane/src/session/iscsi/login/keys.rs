@@ -37,8 +37,9 @@
 //! - Operational keys in the security stage are answered instead of refused: there are initiators
 //!   that send everything in their first request.
 //! - A declaration (`InitiatorName`, `TargetName`, `SessionType`, `InitiatorAlias`) may come again
-//!   with the same value in a later request: libiscsi, and with it QEMU, repeats them in the
-//!   operational stage after CHAP. Any other key that comes twice ends the login.
+//!   with the same value in a later request: some versions of libiscsi, and with it QEMU, repeat
+//!   them in the operational stage after CHAP. `MaxRecvDataSegmentLength` may be declared anew in a
+//!   later request, as conformance suites do. Any other key that comes twice ends the login.
 //! - `FirstBurstLength` is answered with a number even where it is irrelevant (`InitialR2T=Yes` and
 //!   `ImmediateData=No`): libiscsi reads whatever comes as a number.
 
@@ -46,7 +47,9 @@ use wire::iscsi::Framing;
 use wire::iscsi::key;
 use wire::iscsi::text::parse_number;
 
-use super::parameters::{ConnectionParameters, OperationalLimits, SessionParameters, TaskReporting};
+use super::parameters::{
+    ConnectionParameters, MAX_SEGMENT_LENGTH, OperationalLimits, SessionParameters, TaskReporting,
+};
 
 /// The constants of section 6.2 that answer a key instead of a value.
 pub const REJECT: &str = "Reject";
@@ -95,7 +98,7 @@ pub enum Operational {
     DataSequenceInOrder,
     /// `ErrorRecoveryLevel`.
     ErrorRecoveryLevel,
-    /// `TaskReporting`: 1 for ResponseFence.
+    /// `TaskReporting`: 1 for `ResponseFence`.
     TaskReporting,
     /// `iSCSIProtocolLevel`.
     ProtocolLevel,
@@ -151,8 +154,6 @@ struct Row {
     default: u32,
 }
 
-const MAX_SEGMENT: u32 = 0x00ff_ffff;
-
 const fn session(name: &'static str, rule: Rule, default: u32) -> Row {
     Row { name, rule, leading_only: true, in_discovery: false, default }
 }
@@ -165,12 +166,12 @@ const fn connection(name: &'static str, rule: Rule, default: u32) -> Row {
 static ROWS: [Row; OPERATIONAL_COUNT] = [
     connection(key::HEADER_DIGEST, Rule::List(NONE, CRC32C), 0),
     connection(key::DATA_DIGEST, Rule::List(NONE, CRC32C), 0),
-    connection(key::MAX_RECV_DATA_SEGMENT_LENGTH, Rule::Declared(512, MAX_SEGMENT), 8192),
+    connection(key::MAX_RECV_DATA_SEGMENT_LENGTH, Rule::Declared(512, MAX_SEGMENT_LENGTH), 8192),
     session(key::MAX_CONNECTIONS, Rule::Minimum(1, 65535), 1),
     session(key::INITIAL_R2T, Rule::Or, 1),
     session(key::IMMEDIATE_DATA, Rule::And, 1),
-    session(key::MAX_BURST_LENGTH, Rule::Minimum(512, MAX_SEGMENT), 262_144),
-    session(key::FIRST_BURST_LENGTH, Rule::Minimum(512, MAX_SEGMENT), 65536),
+    session(key::MAX_BURST_LENGTH, Rule::Minimum(512, MAX_SEGMENT_LENGTH), 262_144),
+    session(key::FIRST_BURST_LENGTH, Rule::Minimum(512, MAX_SEGMENT_LENGTH), 65536),
     Row { in_discovery: true, ..session(key::DEFAULT_TIME2WAIT, Rule::Maximum(0, 3600), 2) },
     Row { in_discovery: true, ..session(key::DEFAULT_TIME2RETAIN, Rule::Minimum(0, 3600), 20) },
     session(key::MAX_OUTSTANDING_R2T, Rule::Minimum(1, 65535), 1),
@@ -280,8 +281,7 @@ impl Negotiation {
             1,
             // Error recovery level 0 only.
             0,
-            // Ending tasks is always fenced, so either is kept.
-            1,
+            u32::from(limits.response_fence),
             1,
             0,
             0,
@@ -300,13 +300,13 @@ impl Negotiation {
         is_discovery: bool,
     ) -> Result<Answer, DuplicateKey> {
         let bit = 1 << key as usize;
-        if self.heard & bit != 0 {
+        let row = row(key);
+        if self.heard & bit != 0 && !matches!(row.rule, Rule::Declared(..)) {
             return Err(DuplicateKey);
         }
         self.heard |= bit;
         let is_answer = self.offered & bit != 0;
         self.offered &= !bit;
-        let row = row(key);
         if matches!(value, REJECT | IRRELEVANT | NOT_UNDERSTOOD) {
             // Never answer an answer. The default stays.
             return Ok(Answer::Silent);
@@ -372,7 +372,9 @@ impl Negotiation {
             self.offered |= 1 << immediate_data as usize;
         }
         let first_burst = Operational::FirstBurstLength;
-        if self.is_due(first_burst) && self.wish(first_burst) < self.results[first_burst as usize] {
+        // An initiator that asked for a short MaxBurstLength knows that this bounds the first burst too.
+        let assumed = self.result(first_burst).min(self.result(Operational::MaxBurstLength));
+        if self.is_due(first_burst) && self.wish(first_burst) < assumed {
             offers.push((key::FIRST_BURST_LENGTH, self.wish(first_burst).to_string()));
             self.offered |= 1 << first_burst as usize;
         }

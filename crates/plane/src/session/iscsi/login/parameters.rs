@@ -2,6 +2,11 @@
 
 use wire::iscsi::Framing;
 
+use crate::limits;
+
+/// The most a `DataSegmentLength` can say.
+pub(super) const MAX_SEGMENT_LENGTH: u32 = 0x00ff_ffff;
+
 /// What this target is ready to do; the other side may ask for less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationalLimits {
@@ -27,23 +32,62 @@ pub struct OperationalLimits {
     pub header_digest: bool,
     /// Data digests may be used.
     pub data_digest: bool,
+    /// The session keeps the response fence of section 4.2.2.3.2 when tasks are ended.
+    pub response_fence: bool,
+}
+
+/// A limit outside of the range that the standard gives its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {value}, but it has to be {low} to {high} (RFC 7143 section 13)")]
+pub struct LimitError {
+    /// The limit.
+    pub name: &'static str,
+    /// What it was.
+    pub value: u32,
+    /// The least it may be.
+    pub low: u32,
+    /// The most it may be.
+    pub high: u32,
+}
+
+impl OperationalLimits {
+    /// Checks the ranges; a target that answered with a value out of them would break the protocol.
+    pub fn check(&self) -> Result<(), LimitError> {
+        let checks = [
+            ("max_connections", self.max_connections.into(), 1, 65535),
+            ("max_recv_data_segment_length", self.max_recv_data_segment_length, 512, MAX_SEGMENT_LENGTH),
+            ("max_burst_length", self.max_burst_length, 512, MAX_SEGMENT_LENGTH),
+            ("first_burst_length", self.first_burst_length, 512, self.max_burst_length),
+            ("default_time2wait_s", self.default_time2wait_s.into(), 0, 3600),
+            ("default_time2retain_s", self.default_time2retain_s.into(), 0, 3600),
+            ("max_outstanding_r2t", self.max_outstanding_r2t.into(), 1, 65535),
+        ];
+        for (name, value, low, high) in checks {
+            if value < low || value > high {
+                return Err(LimitError { name, value, low, high });
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Default for OperationalLimits {
     fn default() -> Self {
         Self {
-            max_connections: 8,
+            max_connections: limits::CONNECTIONS_PER_SESSION,
             initial_r2t: false,
             immediate_data: true,
-            max_recv_data_segment_length: 256 * 1024,
-            max_burst_length: 1024 * 1024,
-            first_burst_length: 256 * 1024,
+            max_recv_data_segment_length: limits::RECEIVE_DATA_SEGMENT_BYTES as u32,
+            max_burst_length: limits::BURST_BYTES as u32,
+            // One PDU of ours; more unsolicited data only fills buffers before they are wanted.
+            first_burst_length: limits::RECEIVE_DATA_SEGMENT_BYTES as u32,
             default_time2wait_s: 2,
             // Nothing outlives its connection at error recovery level 0.
             default_time2retain_s: 0,
             max_outstanding_r2t: 8,
             header_digest: true,
             data_digest: true,
+            response_fence: false,
         }
     }
 }

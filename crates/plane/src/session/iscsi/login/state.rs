@@ -10,7 +10,7 @@ use super::chap::{self, Algorithm, Authentication, ChapAccess, ChapEntropy, Chap
 use super::error::LoginError;
 use super::keys::{self, Answer, Class, NONE, NOT_UNDERSTOOD, Negotiation, REJECT, choose};
 use super::parameters::{ConnectionParameters, OperationalLimits, SessionParameters};
-use super::{MAX_EXCHANGES, MAX_GATHERED_LENGTH, MAX_LOGIN_SEGMENT_LENGTH, MAX_PAIRS};
+use crate::limits::{LOGIN_EXCHANGES, LOGIN_RESPONSE_BYTES, REQUEST_PAIRS, REQUEST_TEXT_BYTES};
 
 /// `SessionType`, section 13.21.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -275,7 +275,7 @@ impl Login {
         }
         self.last = *header;
         self.check_header(header)?;
-        if self.gathered.len() + text.len() > MAX_GATHERED_LENGTH {
+        if self.gathered.len() + text.len() > REQUEST_TEXT_BYTES {
             return Err(LoginError::TextTooLong);
         }
         self.gathered.extend_from_slice(text);
@@ -284,7 +284,7 @@ impl Login {
         }
         let gathered = std::mem::take(&mut self.gathered);
         let pairs = read_pairs(&gathered)?;
-        let mut answers = TextWriter::new(MAX_LOGIN_SEGMENT_LENGTH);
+        let mut answers = TextWriter::new(LOGIN_RESPONSE_BYTES);
         self.identify(&pairs, directory, &mut answers)?;
         self.check_authentication_is_possible()?;
         let has_operational_keys = self.answer_keys(&pairs, &mut answers)?;
@@ -303,7 +303,7 @@ impl Login {
 
     fn check_header(&mut self, header: &LoginRequest) -> Result<(), LoginError> {
         self.exchanges += 1;
-        if self.exchanges > MAX_EXCHANGES {
+        if self.exchanges > LOGIN_EXCHANGES {
             return Err(LoginError::TooManyExchanges);
         }
         if *self.identity.get_or_insert(Identity::of(header)) != Identity::of(header) {
@@ -598,7 +598,7 @@ fn read_pairs(text: &[u8]) -> Result<Vec<(&str, &str)>, LoginError> {
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for pair in TextPairs::new(text) {
         let pair = pair?;
-        if pairs.len() == MAX_PAIRS {
+        if pairs.len() == REQUEST_PAIRS {
             return Err(LoginError::TextTooLong);
         }
         if find(&pairs, pair.0).is_some() {

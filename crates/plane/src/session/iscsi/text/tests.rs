@@ -162,7 +162,7 @@ fn bad_steps_are_rejected() {
     assert_eq!(both, TextAction::Reject(RejectReason::PROTOCOL_ERROR));
     let mut tag = RESERVED_TAG;
     let piece = [b'x'; 8192];
-    for _ in 0..MAX_GATHERED_LENGTH / piece.len() {
+    for _ in 0..REQUEST_TEXT_BYTES / piece.len() {
         match negotiation.handle(&request(continued, tag), &piece, &two_targets()) {
             TextAction::Respond { header, .. } => tag = header.target_transfer_tag,
             TextAction::Reject(reason) => panic!("{reason:?}"),

@@ -1,0 +1,65 @@
+//! From the configuration to what the data plane is to serve.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use plane::core::{Offer, Plan};
+use plane::session::iscsi::IscsiOptions;
+use plane::session::iscsi::login::{Authentication, ChapAccess, ChapCredential, Secret};
+use plane::volume::{Backing as PlaneBacking, VolumeOptions};
+use wire::iscsi::IscsiName;
+
+use crate::config::{Backing, ChapUser, Config, Volume};
+use crate::state::DataDirectory;
+
+/// "Never" for a timer that is switched off.
+const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
+
+/// What the configuration wishes for.
+pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
+    Plan {
+        offers: config.volumes.iter().map(|volume| offer(volume, data)).collect(),
+        discovery: authentication(&config.iscsi.discovery_chap, None),
+        iscsi: IscsiOptions {
+            nop_interval: config.iscsi.nop_interval.unwrap_or(NEVER),
+            nop_timeout: config.iscsi.nop_timeout,
+        },
+    }
+}
+
+fn offer(volume: &Volume, data: &DataDirectory) -> Offer {
+    let backing = match &volume.backing {
+        Backing::File(path) => PlaneBacking::File(path.clone()),
+        Backing::Device(path) => PlaneBacking::Device(path.clone()),
+        Backing::Memory => PlaneBacking::Memory,
+        Backing::Null => PlaneBacking::Null,
+    };
+    Offer {
+        volume: VolumeOptions {
+            name: volume.name.clone(),
+            id: *data.volume_id(&volume.name).as_bytes(),
+            bytes: volume.size_bytes,
+            block_size: volume.block_size,
+            backing,
+            faults: None,
+        },
+        target_name: name(&volume.target_name()),
+        alias: volume.alias.clone(),
+        authentication: authentication(&volume.chap, volume.chap_mutual.as_ref()),
+        initiators: volume.allow.iter().map(|initiator| name(initiator)).collect(),
+    }
+}
+
+fn name(text: &str) -> IscsiName {
+    IscsiName::accept(text).expect("the configuration was checked for names that iSCSI allows")
+}
+
+fn authentication(users: &[ChapUser], mutual: Option<&ChapUser>) -> Authentication {
+    if users.is_empty() {
+        return Authentication::None;
+    }
+    let credential =
+        |user: &ChapUser| ChapCredential { name: user.user.clone(), secret: Secret::new(user.secret.expose()) };
+    let users = users.iter().map(credential).collect();
+    Authentication::Chap(Arc::new(ChapAccess { users, mutual: mutual.map(credential) }))
+}

@@ -1,0 +1,130 @@
+//! A node's data plane put together: volumes prepared once, then a shard with its session rooms on every core.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use ring::{File, Listener, Ring};
+use wire::iscsi::IscsiName;
+
+use crate::request::Request;
+use crate::session::iscsi::login::Authentication;
+use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
+use crate::session::scsi::Unit;
+use crate::shard::{Mail, Peers, Shard};
+use crate::volume::{Channel, OpenError, Volume, VolumeOptions};
+
+/// A volume and how it is offered.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// The volume.
+    pub volume: VolumeOptions,
+    /// The target of which it is LUN 0.
+    pub target_name: IscsiName,
+    /// Told to initiators beside the name.
+    pub alias: Option<String>,
+    /// What initiators have to prove.
+    pub authentication: Authentication,
+    /// The initiators that may use it; empty means all.
+    pub initiators: Vec<IscsiName>,
+}
+
+/// What a node is to serve.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The volumes.
+    pub offers: Vec<Offer>,
+    /// What discovery sessions have to prove.
+    pub discovery: Authentication,
+    /// Timers of iSCSI.
+    pub iscsi: IscsiOptions,
+}
+
+/// What all cores share.
+#[derive(Clone)]
+pub struct Prepared {
+    /// The volumes, in the order of the plan.
+    pub volumes: Vec<Arc<Volume>>,
+    /// iSCSI.
+    pub iscsi: Arc<Node>,
+}
+
+/// Keeps volumes from other processes; lives on the core that prepared them.
+pub struct Locks(#[allow(dead_code, reason = "held, not used")] Vec<File>);
+
+/// Checks, makes and locks what the volumes live in.
+pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
+    let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, offer) in plan.offers.into_iter().enumerate() {
+        let (volume, lock) = Volume::prepare(ring, offer.volume).await?;
+        let write_cache = volume.stack(ring)?.geometry().write_cache;
+        targets.push(Arc::new(Target {
+            unit: Unit::new(offer.target_name.as_str(), write_cache),
+            name: offer.target_name,
+            alias: offer.alias,
+            volume: index,
+            authentication: offer.authentication,
+            initiators: offer.initiators,
+        }));
+        volumes.push(Arc::new(volume));
+        locks.extend(lock);
+    }
+    let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
+    Ok((Prepared { volumes, iscsi }, Locks(locks)))
+}
+
+/// One core of the node.
+pub struct Core {
+    /// Its shard.
+    pub shard: Rc<Shard>,
+    /// Its iSCSI.
+    pub iscsi: Rc<Service>,
+}
+
+impl Core {
+    /// Builds the stacks and the session rooms of core `index`.
+    pub fn new(index: usize, ring: &Ring, peers: Peers, mail: Mail, prepared: &Prepared) -> Result<Core, OpenError> {
+        let mut channels = Vec::with_capacity(prepared.volumes.len());
+        for (place, volume) in prepared.volumes.iter().enumerate() {
+            channels.push(Rc::new(Channel::new(place, volume.clone(), volume.stack(ring)?)));
+        }
+        let shard = Shard::new(index, ring.clone(), peers, mail, channels);
+        let iscsi = Service::install(&shard, &prepared.iscsi);
+        Ok(Core { shard, iscsi })
+    }
+
+    /// Opens the portals on this core; what comes in is spread over all of them. Gives where it listens.
+    pub fn listen(&self, portals: &[SocketAddr]) -> Result<Vec<SocketAddr>, ListenError> {
+        let mut listeners = Vec::with_capacity(portals.len());
+        for portal in portals {
+            let failed = |source| ListenError { portal: *portal, source };
+            let listener = Listener::bind(self.shard.ring(), *portal).map_err(failed)?;
+            let address = listener.address().map_err(failed)?;
+            listeners.push((Rc::new(listener), address));
+        }
+        let addresses: Vec<_> = listeners.iter().map(|(_, address)| *address).collect();
+        self.iscsi.node().set_portals(addresses.clone());
+        for (listener, _) in listeners {
+            self.shard.ring().spawn_later(self.iscsi.clone().accept(listener));
+        }
+        Ok(addresses)
+    }
+
+    /// Makes every acknowledged write of every volume durable.
+    pub async fn flush(&self) -> Result<(), crate::Error> {
+        for channel in self.shard.volumes() {
+            channel.submit(Request::flush()).await.result?;
+        }
+        Ok(())
+    }
+}
+
+/// A portal cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {portal}: {source}; hint: another program may use the port (`ss -ltnp`), or the address is not this machine's")]
+pub struct ListenError {
+    /// Which.
+    pub portal: SocketAddr,
+    /// Why.
+    pub source: std::io::Error,
+}
