@@ -78,10 +78,15 @@ impl IscsiSession {
         options: &OpenOptions,
     ) -> Result<IscsiSession, OpenError> {
         let address = resolve(target)?;
-        let connected = ring.timeout(CONNECT_PATIENCE, Socket::connect(ring, address)).await;
-        let socket =
-            connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)?;
-        let logged_in = login::login(ring, &socket, target, options).await?;
+        let socket = connect(ring, address).await?;
+        let (socket, logged_in) = match login::login(ring, &socket, target, options, chap::OFFER).await {
+            Err(LoginError::Refused { .. }) if target.chap.is_some() => {
+                let socket = connect(ring, address).await?;
+                let logged_in = login::login(ring, &socket, target, options, chap::PLAIN_OFFER).await?;
+                (socket, logged_in)
+            }
+            first => (socket, first?),
+        };
         let inner = Inner::start(ring, socket, logged_in, Lun::from_index(target.lun), options.timeout);
         let geometry =
             Geometry { block_size: 0, physical_block_size: 0, size: 0, maximum_transfer: 0, discard: false };
@@ -325,6 +330,11 @@ fn whole(result: Result<u32, IoError>, wanted: usize) -> Result<(), IoError> {
         moved if moved == wanted => Ok(()),
         moved => Err(IoError::Short { moved: moved as u64, wanted: wanted as u64 }),
     }
+}
+
+async fn connect(ring: &Ring, address: SocketAddr) -> Result<Socket, OpenError> {
+    let connected = ring.timeout(CONNECT_PATIENCE, Socket::connect(ring, address)).await;
+    connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)
 }
 
 /// The first address of the host; a literal one needs no resolver.
