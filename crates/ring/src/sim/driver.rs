@@ -74,7 +74,7 @@ impl Driver {
     pub(crate) fn submit(&self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
         let (length, bytes) = match (operation, keep) {
             (Operation::Write { .. }, Keep::Buffer(buffer)) => (0, buffer.to_vec()),
-            (Operation::ReceiveInto { start }, Keep::Buffer(buffer)) => (buffer[start..].len(), Vec::new()),
+            (Operation::ReceiveInto { start, end }, Keep::Buffer(_)) => (end - start, Vec::new()),
             (_, Keep::Buffer(buffer)) => (buffer.len(), Vec::new()),
             (_, Keep::List(list)) => (0, list.pieces().flatten().copied().collect()),
             _ => (0, Vec::new()),
@@ -117,7 +117,7 @@ impl Driver {
             let mut flags = 0;
             match table.target(completion.key) {
                 Some((operation, Keep::Buffer(buffer))) => {
-                    let start = if let Operation::ReceiveInto { start } = operation { start } else { 0 };
+                    let start = if let Operation::ReceiveInto { start, .. } = operation { start } else { 0 };
                     buffer[start..start + completion.bytes.len()].copy_from_slice(&completion.bytes);
                 }
                 Some((Operation::Receive, _)) if !completion.bytes.is_empty() => {

@@ -1,0 +1,114 @@
+//! What waits to be sent: all PDUs of one turn go out with one system call.
+
+use std::collections::VecDeque;
+
+use ring::{MAX_SEGMENTS, SendList, Shared};
+use wire::iscsi::Bhs;
+use wire::iscsi::digest::{data_digest, header_digest};
+use wire::iscsi::frame::{Framing, padding};
+
+/// Pieces that one PDU may take: header, data, padding with digest.
+const SEGMENTS_OF_A_PDU: usize = 3;
+/// Lists kept for later.
+const SPARE: usize = 4;
+
+pub(super) struct Outbox {
+    framing: Framing,
+    current: Box<SendList>,
+    full: VecDeque<Box<SendList>>,
+    #[expect(clippy::vec_box, reason = "a send takes the box and gives it back")]
+    spare: Vec<Box<SendList>>,
+}
+
+impl Outbox {
+    pub(super) fn new(framing: Framing) -> Outbox {
+        Outbox { framing, current: SendList::new(), full: VecDeque::new(), spare: Vec::new() }
+    }
+
+    /// Appends a PDU. `bhs` has its data segment length set already.
+    pub(super) fn push(&mut self, bhs: &Bhs, data: Option<Shared>) {
+        if self.current.segments() + SEGMENTS_OF_A_PDU > MAX_SEGMENTS {
+            let next = self.spare.pop().unwrap_or_else(SendList::new);
+            self.full.push_back(std::mem::replace(&mut self.current, next));
+        }
+        let list = &mut self.current;
+        list.push_bytes(bhs);
+        if self.framing.header_digest {
+            list.push_bytes(&header_digest(bhs));
+        }
+        let Some(data) = data.filter(|data| !data.is_empty()) else { return };
+        let length = data.len();
+        let digest = self.framing.data_digest.then(|| data_digest(&data));
+        list.push(data);
+        list.push_bytes(&[0; 3][..padding(length)]);
+        if let Some(digest) = digest {
+            list.push_bytes(&digest);
+        }
+    }
+
+    /// The next list to send.
+    pub(super) fn take(&mut self) -> Option<Box<SendList>> {
+        if let Some(list) = self.full.pop_front() {
+            return Some(list);
+        }
+        if self.current.is_empty() {
+            return None;
+        }
+        let next = self.spare.pop().unwrap_or_else(SendList::new);
+        Some(std::mem::replace(&mut self.current, next))
+    }
+
+    /// Whether there is nothing to send.
+    pub(super) fn is_empty(&self) -> bool {
+        self.current.is_empty() && self.full.is_empty()
+    }
+
+    /// Gives a list back that was sent.
+    pub(super) fn give(&mut self, mut list: Box<SendList>) {
+        list.clear();
+        if self.spare.len() < SPARE {
+            self.spare.push(list);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ring::Buffer;
+
+    #[test]
+    fn a_full_list_is_followed_by_another_in_order() {
+        let mut outbox = Outbox::new(Framing::default());
+        let data = Buffer::copy_of(&[7; 5]).share();
+        for number in 0..1000u32 {
+            let mut bhs = [0; 48];
+            bhs[..4].copy_from_slice(&number.to_be_bytes());
+            outbox.push(&bhs, Some(data.clone()));
+        }
+        let mut sent = Vec::new();
+        while let Some(list) = outbox.take() {
+            assert!(list.segments() <= MAX_SEGMENTS);
+            list.pieces().for_each(|piece| sent.extend_from_slice(piece));
+            outbox.give(list);
+        }
+        assert_eq!(sent.len(), 1000 * 56);
+        for (number, pdu) in sent.chunks(56).enumerate() {
+            assert_eq!(&pdu[..4], (number as u32).to_be_bytes());
+            assert_eq!(&pdu[48..], [7, 7, 7, 7, 7, 0, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn digests_stand_where_the_standard_wants_them() {
+        let mut outbox = Outbox::new(Framing { header_digest: true, data_digest: true });
+        outbox.push(&[1; 48], Some(Buffer::copy_of(&[2; 6]).share()));
+        outbox.push(&[3; 48], None);
+        let list = outbox.take().unwrap();
+        let bytes: Vec<u8> = list.pieces().flatten().copied().collect();
+        assert_eq!(bytes.len(), 48 + 4 + 8 + 4 + 48 + 4);
+        assert_eq!(&bytes[48..52], header_digest(&[1; 48]));
+        assert_eq!(&bytes[60..64], data_digest(&[2; 6]));
+        assert_eq!(&bytes[112..], header_digest(&[3; 48]));
+    }
+}

@@ -1,0 +1,234 @@
+//! Initiators: one session to a target, used by many tasks of one core at once.
+
+mod file;
+pub mod iscsi;
+mod null;
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::{Buffer, Ring, Shared};
+use wire::scsi::{Sense, Status};
+
+pub use file::FileSession;
+pub use iscsi::IscsiSession;
+pub use null::NullSession;
+
+use crate::target::Target;
+
+/// What a target is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Bytes of a logical block: offsets and lengths are multiples of it.
+    pub block_size: u32,
+    /// Bytes of a physical block.
+    pub physical_block_size: u32,
+    /// Bytes in all.
+    pub size: u64,
+    /// Most bytes of one read or write.
+    pub maximum_transfer: u32,
+    /// Discards are carried out.
+    pub discard: bool,
+}
+
+/// How a session is opened.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// iSCSI: ask for `HeaderDigest=CRC32C`.
+    pub header_digest: bool,
+    /// iSCSI: ask for `DataDigest=CRC32C`.
+    pub data_digest: bool,
+    /// iSCSI: the name of this initiator.
+    pub initiator_name: String,
+    /// Distinguishes sessions of one initiator; from the run's seed.
+    pub session_id: u64,
+    /// How long a command may take before its connection is given up.
+    pub timeout: Duration,
+    /// Bytes of `null:`.
+    pub null_size: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions {
+            header_digest: false,
+            data_digest: false,
+            initiator_name: "iqn.2026-11.internal.fels:lab".to_owned(),
+            session_id: 0,
+            timeout: Duration::from_secs(30),
+            null_size: 1 << 40,
+        }
+    }
+}
+
+/// Why a session could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The host has no address.
+    #[error("{host} has no address ({source}); hint: check the name, or give an IP address")]
+    Resolve {
+        /// As it was given.
+        host: String,
+        /// The resolver's answer.
+        #[source]
+        source: io::Error,
+    },
+    /// Nobody listens, or nobody answers.
+    #[error("no connection ({0}); hint: start the target with `fels serve`, and check host and port")]
+    Connect(#[source] io::Error),
+    /// The login did not succeed.
+    #[error(transparent)]
+    Login(#[from] iscsi::LoginError),
+    /// A command at the start failed.
+    #[error("{command} at the start of the session: {source}")]
+    Start {
+        /// The command's name.
+        command: &'static str,
+        /// Why.
+        #[source]
+        source: IoError,
+    },
+    /// The unit is nothing that can be measured.
+    #[error("{0}")]
+    Unusable(String),
+    /// The file.
+    #[error("cannot be opened ({0}); hint: {1}")]
+    File(#[source] io::Error, &'static str),
+}
+
+/// Why an operation failed.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum IoError {
+    /// The connection is gone; everything on it ended with this.
+    #[error("{0}")]
+    Connection(Arc<str>),
+    /// The device server refused, or failed.
+    #[error("{}", scsi_sentence(*.status, .sense.as_ref()))]
+    Scsi {
+        /// SAM-5 status.
+        status: u8,
+        /// What it says, if it says something.
+        sense: Option<Sense>,
+    },
+    /// Task management ended it.
+    #[error("the command was aborted")]
+    Aborted,
+    /// Less was moved than was asked for.
+    #[error("{moved} of {wanted} bytes were moved")]
+    Short {
+        /// Bytes.
+        moved: u64,
+        /// Bytes.
+        wanted: u64,
+    },
+    /// The operating system refused.
+    #[error("{0}")]
+    System(Arc<io::Error>),
+    /// The target, or its kind, cannot do it.
+    #[error("the target does not support {0}")]
+    Unsupported(&'static str),
+}
+
+impl From<io::Error> for IoError {
+    fn from(error: io::Error) -> Self {
+        IoError::System(Arc::new(error))
+    }
+}
+
+impl IoError {
+    /// Nothing on this session will work any more.
+    pub fn is_final(&self) -> bool {
+        matches!(self, IoError::Connection(_))
+    }
+}
+
+fn scsi_sentence(status: u8, sense: Option<&Sense>) -> String {
+    let name = Status::from_wire(status).map_or_else(|| format!("{status:#04x}"), |s| format!("{s:?}"));
+    match sense {
+        Some(sense) => format!("SCSI status {name}: {sense}"),
+        None => format!("SCSI status {name}"),
+    }
+}
+
+/// One session. Clones share it.
+#[derive(Clone)]
+pub enum Session {
+    /// Over TCP.
+    Iscsi(IscsiSession),
+    /// Of this machine.
+    File(FileSession),
+    /// Nothing.
+    Null(NullSession),
+}
+
+impl Session {
+    /// Opens a session to `target`: for iSCSI a login, until the unit is ready.
+    pub async fn open(ring: &Ring, target: &Target, options: &OpenOptions) -> Result<Session, OpenError> {
+        Ok(match target {
+            Target::Iscsi(target) => Session::Iscsi(IscsiSession::open(ring, target, options).await?),
+            Target::File(path) => Session::File(FileSession::open(ring, path)?),
+            Target::Null => Session::Null(NullSession::new(ring, options.null_size)),
+        })
+    }
+
+    /// What the target is like.
+    pub fn geometry(&self) -> Geometry {
+        match self {
+            Session::Iscsi(session) => session.geometry(),
+            Session::File(session) => session.geometry(),
+            Session::Null(session) => session.geometry(),
+        }
+    }
+
+    /// Fills the buffer from `offset`. After an error the buffer may be another one, or empty.
+    pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
+        match self {
+            Session::Iscsi(session) => session.read(offset, buffer).await,
+            Session::File(session) => session.read(offset, buffer).await,
+            Session::Null(session) => session.read(buffer).await,
+        }
+    }
+
+    /// Writes `data` at `offset`; with `fua` it is on stable media at the end.
+    pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
+        match self {
+            Session::Iscsi(session) => session.write(offset, data, fua).await,
+            Session::File(session) => session.write(offset, &data, fua).await,
+            Session::Null(session) => session.write(data).await,
+        }
+    }
+
+    /// Everything acknowledged before is on stable media afterwards.
+    pub async fn flush(&self) -> Result<(), IoError> {
+        match self {
+            Session::Iscsi(session) => session.flush().await,
+            Session::File(session) => session.flush().await,
+            Session::Null(session) => session.flush().await,
+        }
+    }
+
+    /// Gives the space of `length` bytes back.
+    pub async fn discard(&self, offset: u64, length: u64) -> Result<(), IoError> {
+        match self {
+            Session::Iscsi(session) => session.discard(offset, length).await,
+            Session::File(session) => session.discard(offset, length).await,
+            Session::Null(session) => session.flush().await,
+        }
+    }
+
+    /// Operations that were sent again: unit attentions, a busy target.
+    pub fn retries(&self) -> u64 {
+        match self {
+            Session::Iscsi(session) => session.retries(),
+            _ => 0,
+        }
+    }
+
+    /// Leaves in good order. Nothing may be in flight.
+    pub async fn close(&self) {
+        if let Session::Iscsi(session) = self {
+            session.logout().await;
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Runs tests one after the other: threads, samples, the lab's own ceiling; and checks journals.
+
+mod measure;
+mod verify;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use verify::{VerifyOptions, VerifyReport, verify_journal};
+
+use crate::error::LabError;
+use crate::initiator::OpenOptions;
+use crate::load::Load;
+use crate::report::{self, Report, TestReport};
+use crate::target::Target;
+use measure::Measurement;
+pub(crate) use measure::{Measured, Second};
+
+/// How long the lab's own ceiling is measured.
+const CEILING_TIME: Duration = Duration::from_secs(1);
+/// And before.
+const CEILING_WARM_UP: Duration = Duration::from_millis(200);
+
+/// One test.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// As it is printed.
+    pub name: String,
+    /// What is asked of the target.
+    pub load: Load,
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// On what.
+    pub target: Target,
+    /// The profile's name, if the tests are one.
+    pub profile: Option<String>,
+    /// In this order.
+    pub tests: Vec<Test>,
+    /// How sessions are opened.
+    pub open: OpenOptions,
+    /// Threads; the smaller of jobs and cores if there is no number.
+    pub threads: Option<usize>,
+    /// Where to note what is durable; one verified test only.
+    pub journal: Option<PathBuf>,
+    /// Measure the lab itself with the same load beside every test.
+    pub ceiling: bool,
+}
+
+/// How a test goes, once a second.
+#[derive(Clone, Debug)]
+pub struct Progress<'a> {
+    /// Its name.
+    pub test: &'a str,
+    /// Its number from 1, and how many there are.
+    pub number: (usize, usize),
+    /// The seconds measured, and how many there will be.
+    pub seconds: (u32, u32),
+    /// Still warming up.
+    pub warming: bool,
+    /// Reads and writes per second.
+    pub iops: f64,
+    /// MiB per second.
+    pub mib_per_s: f64,
+    /// Mean latency.
+    pub mean_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+}
+
+/// Runs all tests; `progress` is called once a second. When `stop` becomes true, the test at hand ends, and the
+/// report has what was measured so far.
+pub fn run(
+    options: &RunOptions,
+    mut progress: impl FnMut(&Progress<'_>),
+    stop: &AtomicBool,
+) -> Result<Report, LabError> {
+    check(options)?;
+    let mut tests: Vec<TestReport> = Vec::new();
+    for (index, test) in options.tests.iter().enumerate() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let number = (index + 1, options.tests.len());
+        let measurement = Measurement {
+            target: &options.target,
+            load: &test.load,
+            open: &options.open,
+            threads: threads(options, &test.load),
+            journal: options.journal.as_deref(),
+        };
+        let measured = measurement.run(&test.name, number, &mut progress, stop)?;
+        let ceiling = if options.ceiling && options.target != Target::Null {
+            let load = ceiling_load(&test.load);
+            let lab = Measurement { target: &Target::Null, load: &load, journal: None, ..measurement };
+            Some(lab.run("null:", number, &mut |_| (), &AtomicBool::new(false))?)
+        } else {
+            None
+        };
+        tests.push(report::test_report(&test.name, &test.load, measured, ceiling.as_ref()));
+    }
+    report::flag_identical_tests(&mut tests);
+    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ok(Report {
+        schema: report::SCHEMA,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ended_unix_s: started.as_secs(),
+        host: report::Host::this(),
+        target: options.target.to_string(),
+        profile: options.profile.clone(),
+        interrupted: stop.load(Ordering::Relaxed),
+        tests,
+    })
+}
+
+/// The same load without what the lab does not do itself.
+fn ceiling_load(load: &Load) -> Load {
+    Load {
+        offset: 0,
+        size: load.size,
+        rate: None,
+        time: CEILING_TIME,
+        warm_up: CEILING_WARM_UP,
+        verify: false,
+        flush_every: 0,
+        ..load.clone()
+    }
+}
+
+fn check(options: &RunOptions) -> Result<(), LabError> {
+    if options.journal.is_none() {
+        return Ok(());
+    }
+    let verified = options.tests.len() == 1 && options.tests.iter().all(|test| test.load.verify);
+    if !verified {
+        return Err(LabError::Job {
+            problem: "a journal needs exactly one test, and stamped blocks".to_owned(),
+            hint: "add --verify".to_owned(),
+        });
+    }
+    let durable = options.tests.iter().all(|test| test.load.fua || test.load.flush_every > 0);
+    if !durable {
+        return Err(LabError::Job {
+            problem: "nothing would ever be durable, so the journal would stay empty".to_owned(),
+            hint: "add --flush-every N or --fua".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// One thread writes a journal: its order is the order of the acknowledgements.
+fn threads(options: &RunOptions, load: &Load) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let wanted = if options.journal.is_some() { 1 } else { options.threads.unwrap_or(cores) };
+    wanted.clamp(1, (load.jobs as usize).max(1))
+}

@@ -1,0 +1,258 @@
+//! What is measured, by its address.
+//!
+//! A kind of target more is a variant here, a line in [`SCHEMES`], and an initiator.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use wire::iscsi::IscsiName;
+
+/// The environment variable that holds the CHAP secret when the address does not.
+pub const CHAP_SECRET_VARIABLE: &str = "FELS_CHAP_SECRET";
+/// The port of iSCSI.
+const ISCSI_PORT: u16 = 3260;
+
+/// Every scheme and how its addresses look.
+pub const SCHEMES: [(&str, &str); 3] = [
+    ("iscsi", "iscsi://[user[%secret]@]host[:port]/iqn/lun"),
+    ("file", "file:PATH (a file or a block device)"),
+    ("null", "null: (nothing at all: the lab's own ceiling)"),
+];
+
+/// A name and a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// `CHAP_N`.
+    pub user: String,
+    /// Never printed.
+    pub secret: String,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Credentials({})", self.user)
+    }
+}
+
+/// A logical unit of an iSCSI target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IscsiTarget {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// The target's iSCSI name.
+    pub name: String,
+    /// Logical unit number.
+    pub lun: u16,
+    /// What we prove to the target with CHAP.
+    pub chap: Option<Credentials>,
+    /// What the target has to prove to us (mutual CHAP). Not part of the address.
+    pub mutual: Option<Credentials>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Over the network, with our own initiator.
+    Iscsi(IscsiTarget),
+    /// A file or block device of this machine.
+    File(PathBuf),
+    /// Completes at once.
+    Null,
+}
+
+/// The address makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("target {address:?}: {problem}; hint: {hint}")]
+pub struct TargetError {
+    address: String,
+    problem: String,
+    hint: String,
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(address: &str) -> Result<Self, TargetError> {
+        parse(address).map_err(|(problem, hint)| TargetError {
+            address: without_secret(address),
+            problem,
+            hint,
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Iscsi(target) => {
+                formatter.write_str("iscsi://")?;
+                if let Some(chap) = &target.chap {
+                    write!(formatter, "{}@", chap.user)?;
+                }
+                let colon = target.host.contains(':');
+                let (open, close) = if colon { ("[", "]") } else { ("", "") };
+                write!(formatter, "{open}{}{close}:{}", target.host, target.port)?;
+                write!(formatter, "/{}/{}", target.name, target.lun)
+            }
+            Target::File(path) => write!(formatter, "file:{}", path.display()),
+            Target::Null => formatter.write_str("null:"),
+        }
+    }
+}
+
+type Problem = (String, String);
+
+fn problem(problem: impl Into<String>, hint: impl Into<String>) -> Problem {
+    (problem.into(), hint.into())
+}
+
+fn form(scheme: &str) -> String {
+    let known = SCHEMES.iter().find(|(name, _)| *name == scheme);
+    known.map_or_else(String::new, |(_, form)| format!("write it as {form}"))
+}
+
+fn all_forms() -> String {
+    let forms: Vec<_> = SCHEMES.iter().map(|(_, form)| *form).collect();
+    format!("use one of {}", forms.join(", "))
+}
+
+fn parse(address: &str) -> Result<Target, Problem> {
+    let Some((scheme, rest)) = address.split_once(':') else {
+        let hint = if address.starts_with('/') { format!("write file:{address}") } else { all_forms() };
+        return Err(problem("no scheme", hint));
+    };
+    match scheme {
+        "iscsi" => parse_iscsi(rest).map(Target::Iscsi),
+        "file" => match rest.strip_prefix("//").unwrap_or(rest) {
+            "" => Err(problem("no path", form("file"))),
+            path => Ok(Target::File(path.into())),
+        },
+        "null" if rest.is_empty() => Ok(Target::Null),
+        "null" => Err(problem("null: takes nothing behind it", form("null"))),
+        other => Err(problem(format!("the scheme {other:?} is not known"), all_forms())),
+    }
+}
+
+fn parse_iscsi(rest: &str) -> Result<IscsiTarget, Problem> {
+    let wrong = |what: &str| problem(what, form("iscsi"));
+    let rest = rest.strip_prefix("//").ok_or_else(|| wrong("no // behind iscsi:"))?;
+    let mut parts = rest.split('/');
+    let authority = parts.next().unwrap_or_default();
+    let (Some(name), Some(lun), None) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(wrong("it takes host, target name and logical unit number"));
+    };
+    // The secret may hold an @, a host may not.
+    let (login, host) = match authority.rsplit_once('@') {
+        Some((login, host)) => (Some(login), host),
+        None => (None, authority),
+    };
+    let (host, port) = parse_host(host).ok_or_else(|| wrong("host and port make no sense"))?;
+    let name = IscsiName::parse(name).map_err(|error| {
+        problem(
+            format!("{name:?} is no iSCSI name ({error})"),
+            "a name looks like iqn.2026-11.internal.fels:demo; a server lists its own in discovery",
+        )
+    })?;
+    let lun = lun.parse().ok().filter(|&lun: &u16| lun < 1 << 14);
+    let lun = lun.ok_or_else(|| wrong("the logical unit number is no number below 16384"))?;
+    let chap = login.map(parse_login).transpose()?;
+    Ok(IscsiTarget { host, port, name: name.as_str().to_owned(), lun, chap, mutual: None })
+}
+
+fn parse_host(authority: &str) -> Option<(String, u16)> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => match authority.find(':') {
+            Some(colon) => authority.split_at(colon),
+            None => (authority, ""),
+        },
+    };
+    let port = match port {
+        "" => ISCSI_PORT,
+        port => port.strip_prefix(':')?.parse().ok().filter(|&port| port != 0)?,
+    };
+    (!host.is_empty()).then(|| (host.to_owned(), port))
+}
+
+fn parse_login(login: &str) -> Result<Credentials, Problem> {
+    let (user, secret) = match login.split_once('%') {
+        Some((user, secret)) => (user, Some(secret.to_owned())),
+        None => (login, std::env::var(CHAP_SECRET_VARIABLE).ok()),
+    };
+    let secret = secret.filter(|secret| !secret.is_empty()).ok_or_else(|| {
+        problem(
+            format!("there is a user ({user}) but no secret"),
+            format!("set {CHAP_SECRET_VARIABLE} in the environment, or write user%secret@"),
+        )
+    })?;
+    if user.is_empty() {
+        return Err(problem("the user has no name", form("iscsi")));
+    }
+    Ok(Credentials { user: user.to_owned(), secret })
+}
+
+/// Error messages end up in logs.
+fn without_secret(address: &str) -> String {
+    match (address.find('%'), address.rfind('@')) {
+        (Some(start), Some(end)) if start < end => format!("{}%...{}", &address[..start], &address[end..]),
+        _ => address.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn iscsi(address: &str) -> IscsiTarget {
+        match address.parse().unwrap() {
+            Target::Iscsi(target) => target,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn addresses_of_every_kind() {
+        let target = iscsi("iscsi://user%se@cr%et@[::1]:16000/iqn.2026-11.internal.fels:demo/3");
+        assert_eq!((target.host.as_str(), target.port, target.lun), ("::1", 16000, 3));
+        assert_eq!(target.name, "iqn.2026-11.internal.fels:demo");
+        let chap = target.chap.unwrap();
+        assert_eq!((chap.user.as_str(), chap.secret.as_str()), ("user", "se@cr%et"));
+        assert_eq!(iscsi("iscsi://localhost/iqn.2026-11.internal.fels:demo/0").port, 3260);
+        assert_eq!("file:/dev/sdb".parse(), Ok(Target::File("/dev/sdb".into())));
+        assert_eq!("file:///a".parse(), Ok(Target::File("/a".into())));
+        assert_eq!("null:".parse(), Ok(Target::Null));
+    }
+
+    #[test]
+    fn an_address_prints_as_it_is_written_but_for_the_secret() {
+        let written = "iscsi://user%secret@[::1]:16000/iqn.2026-11.internal.fels:demo/3";
+        let printed = written.parse::<Target>().unwrap().to_string();
+        assert_eq!(printed, "iscsi://user@[::1]:16000/iqn.2026-11.internal.fels:demo/3");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_a_hint() {
+        for (address, part) in [
+            ("/dev/sdb", "write file:/dev/sdb"),
+            ("ftp://x", "\"ftp\" is not known; hint: use one of iscsi://"),
+            ("iscsi://host/iqn.2026-11.internal.fels:demo", "it takes host, target name"),
+            ("iscsi://host:0/iqn.2026-11.internal.fels:demo/0", "host and port"),
+            ("iscsi://host/nonsense/0", "is no iSCSI name"),
+            ("iscsi://host/iqn.2026-11.internal.fels:demo/99999", "below 16384"),
+            ("file:", "no path"),
+            ("null:x", "takes nothing"),
+        ] {
+            let error = address.parse::<Target>().unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("hint: "), "{address}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_in_an_error() {
+        let error = "iscsi://user%topsecret@host:x/iqn.2026-11.internal.fels:demo/0".parse::<Target>();
+        assert!(!error.unwrap_err().to_string().contains("topsecret"));
+    }
+}
