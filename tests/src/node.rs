@@ -27,7 +27,8 @@ pub fn binary() -> PathBuf {
     }
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
-    let found = ["release/fels", "debug/fels"].map(|file| target.join(file)).into_iter().find(|path| path.is_file());
+    let found =
+        ["release/fels", "debug/fels"].map(|file| target.join(file)).into_iter().find(|path| path.is_file());
     found.unwrap_or_else(|| {
         panic!(
             "there is no fels binary below {}\nhint: cargo build --release -p fels, or set FELS_BIN",
@@ -122,7 +123,8 @@ impl Node {
         let mut command = bound_to_this_thread(&binary());
         command.args(["serve", "--config"]).arg(&config).current_dir(self.folder.path()).stdin(Stdio::null());
         command.stdout(File::create(&stdout).expect("a file for the output"));
-        let log = OpenOptions::new().create(true).append(true).open(self.log_path()).expect("a file for the log");
+        let log =
+            OpenOptions::new().create(true).append(true).open(self.log_path()).expect("a file for the log");
         let log_start = log.metadata().map_or(0, |metadata| metadata.len() as usize);
         command.stderr(log);
         self.child = Some(command.spawn().expect("the node can be started"));
@@ -144,7 +146,8 @@ impl Node {
     }
 
     fn config(&self) -> String {
-        let listen = self.ports.iter().map(|port| format!("\"127.0.0.1:{port}\"")).collect::<Vec<_>>().join(", ");
+        let listen =
+            self.ports.iter().map(|port| format!("\"127.0.0.1:{port}\"")).collect::<Vec<_>>().join(", ");
         let volumes = self.bed.volumes.iter().map(Volume::to_toml).collect::<Vec<_>>().join("\n");
         format!(
             "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{volumes}",
@@ -274,7 +277,8 @@ pub fn raise_open_files() -> u64 {
 
 fn listening_ports(stdout: &str) -> Vec<u16> {
     let complete = stdout.rfind('\n').map_or("", |end| &stdout[..end]);
-    let addresses = complete.lines().filter_map(|line| line.split_once("listening on ")).map(|(_, rest)| rest);
+    let addresses =
+        complete.lines().filter_map(|line| line.split_once("listening on ")).map(|(_, rest)| rest);
     addresses
         .filter_map(|rest| rest.split_whitespace().next()?.parse::<SocketAddr>().ok())
         .map(|address| address.port())

@@ -21,6 +21,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("depmod", "kmod"),
     ("dpkg-deb", "dpkg"),
     ("e2fsck", "e2fsprogs"),
+    ("iscsi-inq", "libiscsi-bin"),
     ("iscsi-ls", "libiscsi-bin"),
     ("iscsi-test-cu", "libiscsi-bin"),
     ("iscsiadm", "open-iscsi"),
