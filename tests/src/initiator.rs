@@ -2,6 +2,7 @@
 //!
 //! It shares no code with the target: the layouts are read once more from RFC 7143 section 11.
 
+use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -21,6 +22,8 @@ const NOP_IN: u8 = 0x20;
 const SCSI_RESPONSE: u8 = 0x21;
 const LOGIN_RESPONSE: u8 = 0x23;
 const DATA_IN: u8 = 0x25;
+const DATA_OUT: u8 = 0x05;
+const READY_TO_TRANSFER: u8 = 0x31;
 
 /// Which way the data of a command go, as the flags of its PDU.
 const READS: u8 = 0x40;
@@ -33,6 +36,10 @@ pub struct Initiator {
     max_command: u32,
     expected_status: u32,
     next_tag: u32,
+    immediate_limit: usize,
+    segment_limit: usize,
+    /// Data of writes that the target has yet to ask for, by tag.
+    unsent: HashMap<u32, Vec<u8>>,
 }
 
 /// How a command ended.
@@ -128,21 +135,43 @@ impl Initiator {
         stream.set_nodelay(true)?;
         let target = target(volume);
         let keys = [&[("TargetName", target.as_str()), ("SessionType", "Normal")], keys].concat();
-        stream.write_all(&login_request("bed", &keys))?;
-        let answer = read_pdu(&mut stream)?;
-        if answer.opcode() != LOGIN_RESPONSE || answer.header[36] != 0 || answer.header[1] & 0x80 == 0 {
-            let status = (answer.header[36], answer.header[37]);
-            return Err(io::Error::other(format!("login refused, status {status:02x?}")));
-        }
-        let text = String::from_utf8_lossy(&answer.data).into_owned();
+        let request = login_request("bed", &keys);
+        stream.write_all(&request)?;
+        let mut text = String::new();
+        // A target may take several steps; each is asked for with an empty request.
+        let answer = loop {
+            let answer = read_pdu(&mut stream)?;
+            if answer.opcode() != LOGIN_RESPONSE || answer.header[36] != 0 {
+                let status = (answer.header[36], answer.header[37]);
+                return Err(io::Error::other(format!("login refused, status {status:02x?}")));
+            }
+            text += &String::from_utf8_lossy(&answer.data);
+            if answer.header[1] & 0x80 != 0 {
+                break answer;
+            }
+            let mut header: [u8; HEADER] = request[..HEADER].try_into().expect("a header");
+            header[28..32].copy_from_slice(&answer.word(24).wrapping_add(1).to_be_bytes());
+            stream.write_all(&pdu(header, &[]))?;
+        };
         let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
-        let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let pairs: Vec<_> = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
+        let number = |key, default| value(key).and_then(|value| value.parse().ok()).unwrap_or(default);
+        // The defaults of RFC 7143 section 13, which hold for what neither side names.
+        let segment_limit = number("MaxRecvDataSegmentLength", 8192);
+        let immediate_limit = match value("ImmediateData") {
+            Some("No") => 0,
+            _ => segment_limit.min(number("FirstBurstLength", 65536)),
+        };
         let session = Self {
             stream,
             command: 1,
             max_command: answer.word(32),
             expected_status: answer.word(24).wrapping_add(1),
             next_tag: 1,
+            immediate_limit,
+            segment_limit,
+            unsent: HashMap::new(),
         };
         Ok((session, pairs))
     }
@@ -157,7 +186,7 @@ impl Initiator {
         (self.max_command.wrapping_sub(self.command).cast_signed() + 1).max(0).cast_unsigned()
     }
 
-    /// Sends WRITE (10) with all of `data` as immediate data; returns its tag.
+    /// Sends WRITE (10) with as much of `data` as may go with it; the target asks for the rest. Returns its tag.
     pub fn send_write(&mut self, block: u32, data: &[u8], force_unit_access: bool) -> io::Result<u32> {
         let flags = if force_unit_access { 0x08 } else { 0 };
         let blocks = (data.len() / 512) as u16;
@@ -223,8 +252,33 @@ impl Initiator {
         header[28..32].copy_from_slice(&self.expected_status.to_be_bytes());
         header[32..48].copy_from_slice(command);
         self.command = self.command.wrapping_add(1);
-        self.stream.write_all(&pdu(header, data))?;
+        let immediate = data.len().min(self.immediate_limit);
+        if immediate < data.len() {
+            self.unsent.insert(tag, data.to_vec());
+        }
+        self.stream.write_all(&pdu(header, &data[..immediate]))?;
         Ok(tag)
+    }
+
+    /// Sends the part of a write's data that the target asks for.
+    fn send_data(&mut self, request: &Pdu) -> io::Result<()> {
+        let (tag, offset, length) = (request.word(16), request.word(40) as usize, request.word(44) as usize);
+        let unsent = self.unsent.get(&tag).and_then(|data| data.get(offset..offset + length));
+        let data = unsent.ok_or_else(|| io::Error::other("the target asks for data that is not there"))?;
+        let parts = data.chunks(self.segment_limit);
+        let last = parts.len() - 1;
+        for (number, part) in parts.enumerate() {
+            let mut header = [0; HEADER];
+            header[0] = DATA_OUT;
+            header[1] = if number == last { 0x80 } else { 0 };
+            header[8..24].copy_from_slice(&request.header[8..24]);
+            header[28..32].copy_from_slice(&self.expected_status.to_be_bytes());
+            header[36..40].copy_from_slice(&(number as u32).to_be_bytes());
+            let at = offset + number * self.segment_limit;
+            header[40..44].copy_from_slice(&(at as u32).to_be_bytes());
+            self.stream.write_all(&pdu(header, part))?;
+        }
+        Ok(())
     }
 
     /// Waits for the end of any command; answers the target's pings meanwhile.
@@ -245,6 +299,7 @@ impl Initiator {
                     // The data segment is the length of the sense data, then the sense data in fixed format.
                     let byte = |index: usize| answer.data.get(index + 2).copied().unwrap_or(0);
                     let sense = (byte(2) & 0x0f, byte(12), byte(13));
+                    self.unsent.remove(&answer.word(16));
                     return Ok(Answer { tag: answer.word(16), status: answer.header[3], sense, data });
                 }
                 DATA_IN => {
@@ -254,6 +309,7 @@ impl Initiator {
                         return Ok(Answer { tag: answer.word(16), status, sense: (0, 0, 0), data });
                     }
                 }
+                READY_TO_TRANSFER => self.send_data(&answer)?,
                 NOP_IN => self.answer_ping(&answer)?,
                 opcode => return Err(io::Error::other(format!("the target sent opcode {opcode:#04x}"))),
             }

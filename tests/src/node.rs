@@ -3,13 +3,13 @@
 use std::fs::{File, OpenOptions};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 
-use crate::tool::{bound_to_this_thread, kill_group};
+use crate::tool::{bound_to_this_thread, kill_group, locate};
 use crate::volume::target;
 use crate::{Volume, wait_until};
 
@@ -44,12 +44,20 @@ pub struct Bed {
     portals: usize,
     shards: usize,
     data: Option<PathBuf>,
+    small_disk: Option<String>,
     extra: String,
 }
 
 impl Default for Bed {
     fn default() -> Self {
-        Self { volumes: Vec::new(), portals: 1, shards: 2, data: None, extra: String::new() }
+        Self {
+            volumes: Vec::new(),
+            portals: 1,
+            shards: 2,
+            data: None,
+            small_disk: None,
+            extra: String::new(),
+        }
     }
 }
 
@@ -70,6 +78,16 @@ impl Bed {
     #[must_use]
     pub fn data(mut self, folder: &Path) -> Self {
         self.data = Some(folder.into());
+        self
+    }
+
+    /// Puts the data directory on a tmpfs of its own with these mount options, e.g. `size=16m`.
+    ///
+    /// It is mounted in a mount namespace of the node, and without root in a user namespace too; the bed
+    /// itself does not see what is in it, and it is gone with the node.
+    #[must_use]
+    pub fn small_disk(mut self, options: &str) -> Self {
+        self.small_disk = Some(options.into());
         self
     }
 
@@ -120,7 +138,7 @@ impl Node {
         let config = self.folder.path().join("fels.toml");
         std::fs::write(&config, self.config()).expect("the configuration can be written");
         let stdout = self.folder.path().join("stdout");
-        let mut command = bound_to_this_thread(&binary());
+        let mut command = self.command();
         command.args(["serve", "--config"]).arg(&config).current_dir(self.folder.path()).stdin(Stdio::null());
         command.stdout(File::create(&stdout).expect("a file for the output"));
         let log =
@@ -143,6 +161,22 @@ impl Node {
             assert!(Instant::now() < end, "the node is not ready after {READY_WITHIN:?}");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    fn command(&self) -> Command {
+        let Some(options) = &self.bed.small_disk else {
+            return bound_to_this_thread(&binary());
+        };
+        std::fs::create_dir_all(&self.data).expect("a directory to mount on");
+        let mut command = bound_to_this_thread(&locate("unshare"));
+        if !geteuid().is_root() {
+            command.args(["--user", "--map-root-user"]);
+        }
+        // A change of user clears the parent death signal, so it is set again at the end.
+        let script =
+            "mount -t tmpfs -o \"$1\" tmpfs \"$2\" && shift 2 && exec setpriv --pdeathsig KILL -- \"$@\"";
+        command.args(["--mount", "sh", "-c", script, "sh", options]).arg(&self.data).arg(binary());
+        command
     }
 
     fn config(&self) -> String {

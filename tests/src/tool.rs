@@ -33,7 +33,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("qemu-io", "qemu-utils"),
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("setpriv", "util-linux"),
-    ("umount", "mount"),
+    ("sh", "dash"),
+    ("unshare", "util-linux"),
 ];
 
 /// Administrators' programs are not on everybody's `PATH`.
