@@ -139,7 +139,9 @@ impl Initiator {
         stream.write_all(&request)?;
         let mut text = String::new();
         // A target may take several steps; each is asked for with an empty request.
+        let mut steps = 0;
         let answer = loop {
+            steps += 1;
             let answer = read_pdu(&mut stream)?;
             if answer.opcode() != LOGIN_RESPONSE || answer.header[36] != 0 {
                 let status = (answer.header[36], answer.header[37]);
@@ -148,6 +150,9 @@ impl Initiator {
             text += &String::from_utf8_lossy(&answer.data);
             if answer.header[1] & 0x80 != 0 {
                 break answer;
+            }
+            if steps == 8 {
+                return Err(io::Error::other("the target never ends the login"));
             }
             let mut header: [u8; HEADER] = request[..HEADER].try_into().expect("a header");
             header[28..32].copy_from_slice(&answer.word(24).wrapping_add(1).to_be_bytes());
