@@ -3,6 +3,9 @@
 //! `CUnit` counts a skipped test as passed. The suite says so only in its verbose transcript, by lines with
 //! `[SKIPPED]`; some skips are said to `CUnit` alone and leave an empty transcript. Both are called a skip here.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -97,7 +100,8 @@ fn judge(outcome: &Outcome) -> Verdict {
         let asserted = everything.lines().find(|line| line.trim_start().starts_with("1. "));
         return fail(tidy(marked.or(asserted).unwrap_or("failed without a word")));
     }
-    let transcript = everything.split_once("\n  Test: ").map_or("", |(_, rest)| rest);
+    let transcript = everything.split_once("\n  Test: ").and_then(|(_, rest)| rest.split_once("..."));
+    let transcript = transcript.map_or("", |(_, rest)| rest);
     let skipped = |line: &&str| {
         let lower = line.to_lowercase();
         lower.contains("[skip") || lower.contains("skipping test")
@@ -105,7 +109,7 @@ fn judge(outcome: &Outcome) -> Verdict {
     if let Some(line) = transcript.lines().find(skipped) {
         return Verdict { status: Status::Skip, reason: tidy(line) };
     }
-    let said = transcript.split("Run Summary").next().unwrap_or("").lines().skip(1);
+    let said = transcript.split("Run Summary").next().unwrap_or("").lines();
     if said.filter(|line| !line.trim().is_empty() && !line.starts_with("passed")).count() == 0 {
         return Verdict { status: Status::Skip, reason: "left without a word".into() };
     }

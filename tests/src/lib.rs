@@ -9,6 +9,7 @@ pub mod companion;
 pub mod conformance;
 pub mod guest;
 pub mod initiator;
+pub mod journal;
 pub mod node;
 pub mod stamp;
 pub mod tool;
