@@ -113,7 +113,13 @@ impl Initiator {
         let (mut session, _) = Self::negotiate(
             address,
             volume,
-            &[("InitialR2T", "No"), ("ImmediateData", "Yes"), ("MaxRecvDataSegmentLength", "262144")],
+            &[
+                ("HeaderDigest", "None"),
+                ("DataDigest", "None"),
+                ("InitialR2T", "No"),
+                ("ImmediateData", "Yes"),
+                ("MaxRecvDataSegmentLength", "262144"),
+            ],
         )?;
         for _ in 0..8 {
             if session.test_unit_ready()?.status == 0 {
