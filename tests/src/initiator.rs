@@ -22,6 +22,8 @@ const NOP_IN: u8 = 0x20;
 const SCSI_RESPONSE: u8 = 0x21;
 const LOGIN_RESPONSE: u8 = 0x23;
 const DATA_IN: u8 = 0x25;
+const TEXT_REQUEST: u8 = 0x04;
+const TEXT_RESPONSE: u8 = 0x24;
 const DATA_OUT: u8 = 0x05;
 const READY_TO_TRANSFER: u8 = 0x31;
 
@@ -71,6 +73,15 @@ impl Pdu {
     fn word(&self, offset: usize) -> u32 {
         u32::from_be_bytes(self.header[offset..offset + 4].try_into().expect("four bytes"))
     }
+}
+
+/// Keys and values of a negotiation, in their order.
+pub type Keys = Vec<(String, String)>;
+
+fn parse(text: &[u8]) -> Keys {
+    let text = String::from_utf8_lossy(text);
+    let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
 /// A login request with all keys in one PDU, from the operational stage straight to full feature phase.
@@ -130,20 +141,46 @@ impl Initiator {
     }
 
     /// Logs in to `volume` with `keys` and returns the keys of the answer.
-    pub fn negotiate(
-        address: SocketAddr,
-        volume: &str,
-        keys: &[(&str, &str)],
-    ) -> io::Result<(Self, Vec<(String, String)>)> {
+    pub fn negotiate(address: SocketAddr, volume: &str, keys: &[(&str, &str)]) -> io::Result<(Self, Keys)> {
+        let target = target(volume);
+        Self::open(address, &[&[("TargetName", target.as_str()), ("SessionType", "Normal")], keys].concat())
+    }
+
+    /// What the node tells of its targets: pairs of `TargetName` and `TargetAddress`.
+    pub fn discover(address: SocketAddr) -> io::Result<Keys> {
+        let (mut session, _) = Self::open(address, &[("SessionType", "Discovery")])?;
+        let mut header = [0; HEADER];
+        header[0] = TEXT_REQUEST;
+        header[1] = 0x80;
+        header[16..20].copy_from_slice(&1_u32.to_be_bytes());
+        header[20..24].copy_from_slice(&u32::MAX.to_be_bytes());
+        header[24..28].copy_from_slice(&session.command.to_be_bytes());
+        header[28..32].copy_from_slice(&session.expected_status.to_be_bytes());
+        session.stream.write_all(&pdu(header, b"SendTargets=All\0"))?;
+        let answer = read_pdu(&mut session.stream)?;
+        if answer.opcode() != TEXT_RESPONSE || answer.header[1] & 0x80 == 0 {
+            return Err(io::Error::other(format!("not a whole text response: {:02x?}", &answer.header[..2])));
+        }
+        let mut name = String::new();
+        let mut targets = Keys::new();
+        for (key, value) in parse(&answer.data) {
+            match key.as_str() {
+                "TargetName" => name = value,
+                "TargetAddress" => targets.push((name.clone(), value)),
+                _ => return Err(io::Error::other(format!("{key} in an answer to SendTargets"))),
+            }
+        }
+        Ok(targets)
+    }
+
+    fn open(address: SocketAddr, keys: &[(&str, &str)]) -> io::Result<(Self, Keys)> {
         let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        let target = target(volume);
-        let keys = [&[("TargetName", target.as_str()), ("SessionType", "Normal")], keys].concat();
-        let request = login_request("bed", &keys);
+        let request = login_request("bed", keys);
         stream.write_all(&request)?;
-        let mut text = String::new();
+        let mut text = Vec::new();
         // A target may take several steps; each is asked for with an empty request.
         let mut steps = 0;
         let answer = loop {
@@ -153,7 +190,7 @@ impl Initiator {
                 let status = (answer.header[36], answer.header[37]);
                 return Err(io::Error::other(format!("login refused, status {status:02x?}")));
             }
-            text += &String::from_utf8_lossy(&answer.data);
+            text.extend_from_slice(&answer.data);
             if answer.header[1] & 0x80 != 0 {
                 break answer;
             }
@@ -164,8 +201,7 @@ impl Initiator {
             header[28..32].copy_from_slice(&answer.word(24).wrapping_add(1).to_be_bytes());
             stream.write_all(&pdu(header, &[]))?;
         };
-        let pairs = text.split('\0').filter_map(|pair| pair.split_once('='));
-        let pairs: Vec<_> = pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        let pairs = parse(&text);
         let value = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
         let number = |key, default| value(key).and_then(|value| value.parse().ok()).unwrap_or(default);
         // The defaults of RFC 7143 section 13, which hold for what neither side names.
