@@ -16,7 +16,7 @@ use crate::{Volume, wait_until};
 /// A node that cannot say that it is ready within this time has failed.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 /// A node that has not drained within this time after SIGTERM has failed.
-const DRAINED_WITHIN: Duration = Duration::from_secs(20);
+const DRAINED_WITHIN: Duration = Duration::from_secs(40);
 
 /// The program under test: `FELS_BIN`, else the release build, else the debug build.
 pub fn binary() -> PathBuf {

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use beds::initiator::{HEADER, login_request};
 
-use crate::{LOGIN_ENDS_WITHIN, UNDISTURBED, WRONG_ENDS_WITHIN, connect, expect_reason, is_closed, node};
+use crate::{
+    LOGIN_ENDS_WITHIN, UNDISTURBED, WRONG_ENDS_WITHIN, connect, expect_reason_for_one, is_closed, node,
+};
 
 #[test]
 fn a_login_that_never_ends() {
@@ -32,7 +34,7 @@ fn a_login_that_never_ends() {
             "silent connection number {number} is still there"
         );
     }
-    expect_reason(&node, &silent[0], WRONG_ENDS_WITHIN);
+    expect_reason_for_one(&node, &silent, WRONG_ENDS_WITHIN);
     assert!(node.is_serving());
     companion.undisturbed(UNDISTURBED);
 }

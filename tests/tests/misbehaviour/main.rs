@@ -56,14 +56,20 @@ fn is_closed(stream: &mut TcpStream, within: Duration) -> bool {
 
 /// Waits until the log says why the connection that has this address at the peer's side is no more.
 fn expect_reason(node: &Node, stream: &TcpStream, within: Duration) {
-    let peer = stream.local_addr().expect("the peer's address").to_string();
+    expect_reason_for_one(node, std::slice::from_ref(stream), within);
+}
+
+/// As before for one of many that end at the same time: the node may thin out lines that tell all the same.
+fn expect_reason_for_one(node: &Node, streams: &[TcpStream], within: Duration) {
+    let peers: Vec<String> =
+        streams.iter().map(|stream| stream.local_addr().expect("the peer's address").to_string()).collect();
     let words = ["clos", "refus", "reject", "drop", "end", "limit", "lost", "gone", "dead"];
     let said = wait_until(within, || {
         let log = node.log().to_lowercase();
-        let mut lines = log.lines().filter(|line| line.contains(&peer));
+        let mut lines = log.lines().filter(|line| peers.iter().any(|peer| line.contains(peer)));
         lines.any(|line| words.iter().any(|word| line.contains(word)))
     });
-    assert!(said, "the log does not say why the connection of {peer} ended");
+    assert!(said, "the log does not say why the connection of {} ended", peers[0]);
 }
 
 /// The node has taken no more than this since `before`.
