@@ -46,7 +46,10 @@ fn a_file_that_is_too_short() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("demo.img");
     File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file of 1 MiB");
-    expect_refusal(Bed::with([volume(&format!("{{ file = {path:?} }}"))]), &["demo.img", "short"]);
+    expect_refusal(
+        Bed::with([volume(&format!("{{ file = {path:?} }}"))]),
+        &["demo.img", "has 1048576 bytes"],
+    );
     assert_eq!(path.metadata().expect("the file").len(), 1 << 20, "the file has been changed");
 }
 
