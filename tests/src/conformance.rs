@@ -8,9 +8,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::initiator::Initiator;
 use crate::tool::Outcome;
 use crate::{Node, Tool};
 
@@ -72,8 +74,28 @@ pub fn tests() -> Vec<String> {
     all
 }
 
-/// Runs one test against `volume` of `node`, which has two portals for the multipath tests.
-pub fn run(node: &Node, volume: &str, test: &str) -> Verdict {
+/// Zeroes the ends of a volume of `blocks` of 512 bytes, where the tests work: some expect zeroes where they
+/// have not written (`MultipathIO.CompareAndWrite`, block 256), so the order of the tests would count.
+fn clean(node: &Node, volume: &str, blocks: u32) -> io::Result<()> {
+    const PART: u32 = 128;
+    const END: u32 = 2048;
+    let mut session = Initiator::login(node.address(), volume)?;
+    for block in (0..END).chain(blocks - END..blocks).step_by(PART as usize) {
+        let answer = session.write(block, &[0; PART as usize * 512])?;
+        if answer.status != 0 {
+            return Err(io::Error::other(format!("{answer:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// Runs one test against `volume` of `node`, which has `blocks` of 512 bytes, and two portals for the
+/// multipath tests.
+pub fn run(node: &Node, volume: &str, blocks: u32, test: &str) -> Verdict {
+    if let Err(error) = clean(node, volume, blocks) {
+        let reason = format!("the volume cannot be zeroed before the test: {error}");
+        return Verdict { status: Status::Fail, reason };
+    }
     let mut tool = Tool::new("iscsi-test-cu")
         .args(["--dataloss", "--allow-sanitize", "--Verbose-scsi", "--test"])
         .arg(format!("ALL.{test}"))
