@@ -81,7 +81,7 @@ fn clean(node: &Node, volume: &str, blocks: u32) -> io::Result<()> {
     const END: u32 = 2048;
     let mut session = Initiator::login(node.address(), volume)?;
     for block in (0..END).chain(blocks - END..blocks).step_by(PART as usize) {
-        let answer = session.write(block, &[0; PART as usize * 512])?;
+        let answer = session.write(block, &vec![0; PART as usize * 512])?;
         if answer.status != 0 {
             return Err(io::Error::other(format!("{answer:?}")));
         }
