@@ -85,7 +85,8 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
     let mut threads = Vec::with_capacity(config.shards);
     if let Some(mail) = mails.next() {
         let (peers, tell_ready, portals) = (peers.clone(), tell_ready.clone(), config.iscsi.listen.clone());
-        threads.push(spawn(0, move || first_shard(plan, &portals, peers, mail, &tell_prepared, &tell_ready))?);
+        threads
+            .push(spawn(0, move || first_shard(plan, &portals, peers, mail, &tell_prepared, &tell_ready))?);
     }
     let prepared: Prepared = prepared.recv().map_err(|_| gone())??;
     for (index, mail) in mails.enumerate().map(|(index, mail)| (index + 1, mail)) {
@@ -109,7 +110,10 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
 }
 
 fn gone() -> StartError {
-    StartError { message: "a shard ended while the node was starting".into(), hint: Some("see the log".into()) }
+    StartError {
+        message: "a shard ended while the node was starting".into(),
+        hint: Some("see the log".into()),
+    }
 }
 
 fn spawn(index: usize, work: impl FnOnce() + Send + 'static) -> Started<JoinHandle<()>> {
@@ -231,7 +235,10 @@ impl Node {
                 result = result.and(Err("a shard panicked".to_owned()));
             }
         }
-        result.map_err(|message| ShutdownError { message, hint: Some("the log says which session or volume".into()) })
+        result.map_err(|message| ShutdownError {
+            message,
+            hint: Some("the log says which session or volume".into()),
+        })
     }
 
     fn on_every(

@@ -58,8 +58,10 @@ fn authentication(users: &[ChapUser], mutual: Option<&ChapUser>) -> Authenticati
     if users.is_empty() {
         return Authentication::None;
     }
-    let credential =
-        |user: &ChapUser| ChapCredential { name: user.user.clone(), secret: Secret::new(user.secret.expose()) };
+    let credential = |user: &ChapUser| ChapCredential {
+        name: user.user.clone(),
+        secret: Secret::new(user.secret.expose()),
+    };
     let users = users.iter().map(credential).collect();
     Authentication::Chap(Arc::new(ChapAccess { users, mutual: mutual.map(credential) }))
 }

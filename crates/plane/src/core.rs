@@ -83,7 +83,13 @@ pub struct Core {
 
 impl Core {
     /// Builds the stacks and the session rooms of core `index`.
-    pub fn new(index: usize, ring: &Ring, peers: Peers, mail: Mail, prepared: &Prepared) -> Result<Core, OpenError> {
+    pub fn new(
+        index: usize,
+        ring: &Ring,
+        peers: Peers,
+        mail: Mail,
+        prepared: &Prepared,
+    ) -> Result<Core, OpenError> {
         let mut channels = Vec::with_capacity(prepared.volumes.len());
         for (place, volume) in prepared.volumes.iter().enumerate() {
             channels.push(Rc::new(Channel::new(place, volume.clone(), volume.stack(ring)?)));
@@ -121,7 +127,9 @@ impl Core {
 
 /// A portal cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {portal}: {source}; hint: another program may use the port (`ss -ltnp`), or the address is not this machine's")]
+#[error(
+    "cannot listen on {portal}: {source}; hint: another program may use the port (`ss -ltnp`), or the address is not this machine's"
+)]
 pub struct ListenError {
     /// Which.
     pub portal: SocketAddr,

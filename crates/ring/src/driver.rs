@@ -14,6 +14,7 @@ use crate::clock::Instant;
 use crate::file::FileOptions;
 use crate::handle::own;
 use crate::op::{Keep, OpKey, Operation, Orphan, Table};
+use crate::sim::{Afar, Driver as Simulated};
 use crate::uring::{Uring, Wait, checked};
 
 /// Connections that the kernel may hold for us before they are accepted.
@@ -21,28 +22,41 @@ const BACKLOG: i32 = 4096;
 
 pub(crate) enum Driver {
     Kernel(RefCell<Uring>),
+    Simulated(Simulated),
 }
 
 impl Driver {
-    pub(crate) fn is_simulated(&self) -> bool {
-        !matches!(self, Driver::Kernel(_))
+    pub(crate) fn simulated(&self) -> Option<&Simulated> {
+        match self {
+            Driver::Kernel(_) => None,
+            Driver::Simulated(world) => Some(world),
+        }
+    }
+
+    /// Where a descriptor that has left its ring is closed when it never reaches another one: in the kernel, or in
+    /// the world that this gives.
+    pub(crate) fn afar(&self) -> Option<Afar> {
+        self.simulated().map(Simulated::afar)
     }
 
     pub(crate) fn now(&self) -> Instant {
         match self {
             Driver::Kernel(_) => Instant::monotonic(),
+            Driver::Simulated(world) => world.now(),
         }
     }
 
     pub(crate) fn submit(&self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().submit(key, operation, descriptor, keep),
+            Driver::Simulated(world) => world.submit(key, operation, descriptor, keep),
         }
     }
 
     pub(crate) fn cancel(&self, key: OpKey) {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().cancel(key),
+            Driver::Simulated(world) => world.cancel(key),
         }
     }
 
@@ -54,18 +68,21 @@ impl Driver {
                     .borrow_mut()
                     .turn(wait, |key, result, flags| orphans.extend(table.complete(key, result, flags)));
             }
+            Driver::Simulated(world) => world.turn(table, orphans),
         }
     }
 
     pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {
         match self {
             Driver::Kernel(uring) => uring.borrow().chunk(result, flags),
+            Driver::Simulated(world) => world.chunk(flags),
         }
     }
 
     pub(crate) fn close(&self, descriptor: RawFd) {
         match self {
             Driver::Kernel(_) => drop(own(descriptor)),
+            Driver::Simulated(world) => world.close(descriptor),
         }
     }
 
@@ -77,6 +94,7 @@ impl Driver {
                 checked(unsafe { libc::listen(listener.as_raw_fd(), BACKLOG) })?;
                 Ok(listener.into_raw_fd())
             }
+            Driver::Simulated(world) => world.listen(address),
         }
     }
 
@@ -88,6 +106,7 @@ impl Driver {
                 // SAFETY: no pointers.
                 checked(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })
             }
+            Driver::Simulated(world) => world.socket(to),
         }
     }
 
@@ -109,6 +128,7 @@ impl Driver {
                 })?;
                 Ok(())
             }
+            Driver::Simulated(_) => Ok(()),
         }
     }
 
@@ -118,6 +138,7 @@ impl Driver {
                 // SAFETY: no pointers. Fails only when the peer is gone already.
                 unsafe { libc::shutdown(descriptor, libc::SHUT_RDWR) };
             }
+            Driver::Simulated(world) => world.shutdown(descriptor),
         }
     }
 
@@ -125,6 +146,7 @@ impl Driver {
     pub(crate) fn peer(&self, descriptor: RawFd) -> io::Result<SocketAddr> {
         match self {
             Driver::Kernel(_) => borrow_stream(descriptor, std::net::TcpStream::peer_addr),
+            Driver::Simulated(world) => world.peer(descriptor),
         }
     }
 
@@ -132,6 +154,7 @@ impl Driver {
     pub(crate) fn local(&self, descriptor: RawFd) -> io::Result<SocketAddr> {
         match self {
             Driver::Kernel(_) => borrow_stream(descriptor, std::net::TcpStream::local_addr),
+            Driver::Simulated(world) => world.local(descriptor),
         }
     }
 
@@ -148,6 +171,7 @@ impl Driver {
                 }
                 Ok(open.open(path)?.into_raw_fd())
             }
+            Driver::Simulated(world) => world.open(path, options),
         }
     }
 
@@ -157,6 +181,8 @@ impl Driver {
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
                 File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
             }
+            // A simulated file is there for good once it has been opened.
+            Driver::Simulated(_) => Ok(()),
         }
     }
 
@@ -167,6 +193,7 @@ impl Driver {
                 Err(std::fs::TryLockError::WouldBlock) => Ok(false),
                 Err(std::fs::TryLockError::Error(error)) => Err(error),
             }),
+            Driver::Simulated(world) => world.lock(descriptor),
         }
     }
 
@@ -176,12 +203,14 @@ impl Driver {
             Driver::Kernel(_) => {
                 borrow_file(descriptor, |mut file| io::Seek::seek(&mut file, io::SeekFrom::End(0)))
             }
+            Driver::Simulated(world) => world.length(descriptor),
         }
     }
 
     pub(crate) fn set_length(&self, descriptor: RawFd, length: u64) -> io::Result<()> {
         match self {
             Driver::Kernel(_) => borrow_file(descriptor, |file| file.set_len(length)),
+            Driver::Simulated(world) => world.set_length(descriptor, length),
         }
     }
 
@@ -202,6 +231,7 @@ impl Driver {
                 }
                 Ok(Some(start as u64..end as u64))
             }
+            Driver::Simulated(world) => world.data_after(descriptor, offset),
         }
     }
 
@@ -225,6 +255,7 @@ impl Driver {
                 let known = status.stx_mask & libc::STATX_DIOALIGN != 0 && status.stx_dio_offset_align != 0;
                 Ok(if known { status.stx_dio_offset_align.max(status.stx_dio_mem_align) } else { 512 })
             }
+            Driver::Simulated(world) => world.direct_alignment(descriptor),
         }
     }
 }

@@ -19,8 +19,10 @@ mod provided;
 mod remote;
 mod ring;
 mod send_list;
+pub mod sim;
 mod socket;
 mod task;
+mod timers;
 mod uring;
 
 pub use buffer::{ALIGNMENT, Buffer, LARGEST, Shared, in_use};

@@ -153,6 +153,11 @@ impl Table {
         self.slot(key).map(|slot| &mut slot.keep)
     }
 
+    /// An operation and where its bytes go; for drivers that move them themselves.
+    pub(crate) fn target(&mut self, key: OpKey) -> Option<(Operation, &mut Keep)> {
+        self.slot(key).map(|slot| (slot.operation, &mut slot.keep))
+    }
+
     /// Operations submitted and not completed.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight

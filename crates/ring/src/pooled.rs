@@ -94,6 +94,12 @@ unsafe fn give(block: *mut u8, value: Layout) {
 }
 
 /// An owned value in memory from this thread's free lists. Not `Send`.
+///
+/// It is a future only as [`PooledFuture`], because a polled future must never be moved out again:
+/// ```compile_fail
+/// let mut future = ring::Pooled::new(std::future::ready(1));
+/// let _ = std::pin::pin!(future).as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+/// ```
 pub struct Pooled<T: ?Sized> {
     value: NonNull<T>,
     _owned: PhantomData<*mut T>,
@@ -154,10 +160,12 @@ impl<T: ?Sized> DerefMut for Pooled<T> {
 // Moving the box does not move what is in it.
 impl<T: ?Sized> Unpin for Pooled<T> {}
 
-impl<T: ?Sized + Future> Future for Pooled<T> {
-    type Output = T::Output;
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T::Output> {
-        // SAFETY: the value never moves until it is dropped in place.
+// Only for futures of unknown type: one of a known type could be swapped out of its box after a poll.
+impl<T> Future for Pooled<dyn Future<Output = T> + '_> {
+    type Output = T;
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
+        // SAFETY: the value never moves until it is dropped in place: the box gives `&mut dyn Future` only, out of
+        // which nothing can be moved.
         unsafe { Pin::new_unchecked(self.value.as_mut()) }.poll(context)
     }
 }

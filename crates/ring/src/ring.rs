@@ -18,6 +18,7 @@ use crate::op::{Abandoned, Keep, OpKey, Operation, Orphan, Outcome, Table};
 use crate::pooled::PooledFuture;
 use crate::remote::{Remote, bell, enter};
 use crate::task::Executor;
+use crate::timers::TimerKey;
 use crate::uring::{Uring, Wait};
 
 /// Polls of tasks between two looks at the kernel.
@@ -101,32 +102,16 @@ impl Reactor {
             store.replace(Some(value));
         });
         self.ring.0.executor.spawn_later(main);
+        if let Some(driver) = self.ring.0.driver.simulated() {
+            let run = driver.world().run_until(|| result.borrow().is_some());
+            run.unwrap_or_else(|stall| panic!("{stall}"));
+        }
         loop {
             if let Some(value) = result.take() {
                 return value;
             }
-            self.turn_unless(|| result.borrow().is_some());
+            self.ring.turn(POLLS_PER_TURN, || result.borrow().is_some());
         }
-    }
-
-    /// One turn: wake-ups and timers, tasks that can go on, submission, completions. Sleeps when nothing can go on,
-    /// unless `done` says that there is nothing to wait for.
-    pub(crate) fn turn_unless(&self, done: impl Fn() -> bool) {
-        let inner = &self.ring.0;
-        enter(&inner.executor, || {
-            inner.now.set(inner.driver.now());
-            inner.executor.collect(inner.now.get());
-            inner.executor.run(POLLS_PER_TURN);
-            let wait = if done() || inner.executor.has_ready() {
-                Wait::No
-            } else {
-                match inner.executor.next_deadline() {
-                    Some(deadline) => Wait::For(deadline.since(inner.driver.now())),
-                    None => Wait::Forever,
-                }
-            };
-            self.ring.look(wait);
-        });
     }
 }
 
@@ -135,16 +120,17 @@ impl Drop for Reactor {
         let inner = &self.ring.0;
         enter(&inner.executor, || {
             inner.executor.clear();
+            if let Some(driver) = inner.driver.simulated() {
+                driver.leave();
+                self.ring.look(Wait::No);
+            }
             let start = inner.driver.now();
             while inner.table.borrow().in_flight() > 0 && inner.driver.now().since(start) < DRAIN {
                 self.ring.look(Wait::For(Duration::from_millis(100)));
-                if inner.driver.is_simulated() {
-                    break;
-                }
             }
         });
         Remote::unregister(inner.executor.id());
-        if inner.table.borrow().in_flight() > 0 && !inner.driver.is_simulated() {
+        if inner.table.borrow().in_flight() > 0 {
             // The kernel still writes to buffers of ours: better to leak them than to free them.
             std::mem::forget(self.ring.clone());
         }
@@ -152,6 +138,26 @@ impl Drop for Reactor {
 }
 
 impl Ring {
+    /// One turn: wake-ups and timers, at most `polls` polls of tasks that can go on, submission, completions. Sleeps
+    /// when nothing can go on, unless `done` says that there is nothing to wait for.
+    pub(crate) fn turn(&self, polls: usize, done: impl Fn() -> bool) {
+        let inner = &self.0;
+        enter(&inner.executor, || {
+            inner.now.set(inner.driver.now());
+            inner.executor.collect(inner.now.get());
+            inner.executor.run(polls);
+            let wait = if done() || inner.executor.has_ready() {
+                Wait::No
+            } else {
+                match inner.executor.next_deadline() {
+                    Some(deadline) => Wait::For(deadline.since(inner.driver.now())),
+                    None => Wait::Forever,
+                }
+            };
+            self.look(wait);
+        });
+    }
+
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.
     pub fn spawn(&self, future: impl Future<Output = ()> + 'static) {
         self.0.executor.spawn(PooledFuture::future(future));
@@ -174,7 +180,7 @@ impl Ring {
 
     /// Waits until `deadline`.
     pub fn sleep_until(&self, deadline: Instant) -> Sleep {
-        Sleep { ring: self.clone(), deadline, registered: false }
+        Sleep { ring: self.clone(), deadline, timer: None }
     }
 
     /// Waits for `span`.
@@ -306,7 +312,7 @@ impl Drop for Op {
 pub struct Sleep {
     ring: Ring,
     deadline: Instant,
-    registered: bool,
+    timer: Option<TimerKey>,
 }
 
 impl Future for Sleep {
@@ -315,10 +321,16 @@ impl Future for Sleep {
         if self.ring.now() >= self.deadline {
             return Poll::Ready(());
         }
-        if !self.registered {
-            self.registered = true;
-            self.ring.0.executor.wake_at(self.deadline, context.waker().clone());
-        }
+        // Each time: it may be another task that waits now.
+        self.timer = Some(self.ring.0.executor.wake_at(self.timer, self.deadline, context.waker()));
         Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer {
+            self.ring.0.executor.forget_timer(timer);
+        }
     }
 }

@@ -14,6 +14,7 @@ use crate::handle::Handle;
 use crate::op::{Keep, Operation};
 use crate::ring::Ring;
 use crate::send_list::{MAX_SEGMENTS, SendList};
+use crate::sim::Afar;
 
 /// Waits for connections.
 pub struct Listener(Rc<Handle>);
@@ -46,11 +47,18 @@ impl Listener {
 pub struct Socket(Rc<Handle>);
 
 /// A connection on its way from one ring to another.
-pub struct Detached(RawFd);
+pub struct Detached {
+    descriptor: RawFd,
+    /// The simulated world that it belongs to; none when it is the kernel's.
+    world: Option<Afar>,
+}
 
 impl Drop for Detached {
     fn drop(&mut self) {
-        drop(crate::handle::own(self.0));
+        match &self.world {
+            None => drop(crate::handle::own(self.descriptor)),
+            Some(world) => world.close(self.descriptor),
+        }
     }
 }
 
@@ -129,13 +137,19 @@ impl Socket {
 
     /// Takes the connection off this ring, to be sent to another one. `None` while a clone or an operation uses it.
     pub fn detach(self) -> Option<Detached> {
-        Rc::into_inner(self.0).map(|handle| Detached(handle.into_descriptor()))
+        let handle = Rc::into_inner(self.0)?;
+        let world = handle.ring().0.driver.afar();
+        Some(Detached { descriptor: handle.into_descriptor(), world })
     }
 
-    /// Puts a connection onto `ring`.
+    /// Puts a connection onto `ring`: one of the kernel, or one of the same simulated world.
     pub fn attach(ring: &Ring, detached: Detached) -> Socket {
-        let descriptor = detached.0;
-        std::mem::forget(detached);
-        Socket(ring.handle(descriptor))
+        assert!(
+            ring.0.driver.afar() == detached.world,
+            "a connection of the kernel or of one world cannot go on in another"
+        );
+        let mut detached = std::mem::ManuallyDrop::new(detached);
+        drop(detached.world.take());
+        Socket(ring.handle(detached.descriptor))
     }
 }

@@ -1,8 +1,7 @@
 //! The executor of one core: tasks in a slab, a queue of those that can go on, and timers.
 
-use std::cell::{Cell, RefCell};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::task::{Context, Waker};
 use crate::clock::Instant;
 use crate::pooled::PooledFuture;
 use crate::remote::{Remote, TaskId};
+use crate::timers::{TimerKey, Timers};
 
 struct Task {
     generation: u16,
@@ -27,34 +27,10 @@ struct Tasks {
     ready: VecDeque<TaskId>,
 }
 
-struct Timer {
-    deadline: Instant,
-    order: u64,
-    waker: Waker,
-}
-
-impl PartialEq for Timer {
-    fn eq(&self, other: &Self) -> bool {
-        (self.deadline, self.order) == (other.deadline, other.order)
-    }
-}
-impl Eq for Timer {}
-impl PartialOrd for Timer {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Timer {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.deadline, self.order).cmp(&(other.deadline, other.order))
-    }
-}
-
 pub(crate) struct Executor {
     id: u16,
     tasks: RefCell<Tasks>,
-    timers: RefCell<BinaryHeap<Reverse<Timer>>>,
-    timer_order: Cell<u64>,
+    timers: RefCell<Timers>,
     remote: Arc<Remote>,
     arrived: RefCell<Vec<TaskId>>,
 }
@@ -65,7 +41,6 @@ impl Executor {
             id,
             tasks: RefCell::default(),
             timers: RefCell::default(),
-            timer_order: Cell::new(0),
             remote,
             arrived: RefCell::default(),
         }
@@ -137,6 +112,11 @@ impl Executor {
             let mut tasks = self.tasks.borrow_mut();
             let Some(id) = tasks.ready.pop_front() else { return count > 0 };
             let task = &mut tasks.slots[id.task()];
+            // Left by a task that woke itself and came to its end; another one may have its place now, which must
+            // not be polled under a name at which nobody can wake it.
+            if task.generation != id.generation() {
+                continue;
+            }
             task.queued = false;
             let Some(future) = task.future.take() else { continue };
             drop(tasks);
@@ -156,22 +136,29 @@ impl Executor {
         for id in arrived.drain(..) {
             self.wake(id);
         }
-        let mut timers = self.timers.borrow_mut();
-        while timers.peek().is_some_and(|Reverse(timer)| timer.deadline <= now) {
-            if let Some(Reverse(timer)) = timers.pop() {
-                timer.waker.wake();
-            }
+        loop {
+            let due = self.timers.borrow_mut().pop(now);
+            // Outside of the borrow: a waker of somebody else's may do anything.
+            let Some(waker) = due else { return };
+            waker.wake();
         }
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.timers.borrow().peek().map(|Reverse(timer)| timer.deadline)
+        self.timers.borrow_mut().next_deadline()
     }
 
-    pub(crate) fn wake_at(&self, deadline: Instant, waker: Waker) {
-        let order = self.timer_order.get();
-        self.timer_order.set(order + 1);
-        self.timers.borrow_mut().push(Reverse(Timer { deadline, order, waker }));
+    /// Lets `waker` be woken at `deadline`, by the timer `key` if that has not ended.
+    pub(crate) fn wake_at(&self, key: Option<TimerKey>, deadline: Instant, waker: &Waker) -> TimerKey {
+        let mut timers = self.timers.borrow_mut();
+        match key {
+            Some(key) if timers.update(key, waker) => key,
+            _ => timers.add(deadline, waker.clone()),
+        }
+    }
+
+    pub(crate) fn forget_timer(&self, key: TimerKey) {
+        self.timers.borrow_mut().remove(key);
     }
 
     /// Drops every task. What they own goes with them; tasks started meanwhile go too.

@@ -169,3 +169,41 @@ fn a_connection_moves_to_another_ring() {
         assert_eq!(&*socket.receive().await.unwrap(), b"moved");
     });
 }
+
+#[test]
+fn a_task_in_the_place_of_one_that_woke_itself_at_its_end_is_woken() {
+    run(|ring| async move {
+        ring.spawn(std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            std::task::Poll::Ready(())
+        }));
+        // Takes the place of the first one, whose entry is still among those that can go on.
+        let ((sender, mut receiver), done) = (mailbox(), Rc::new(Cell::new(false)));
+        let told = done.clone();
+        ring.spawn(async move {
+            receiver.receive().await;
+            told.set(true);
+        });
+        ring.yield_now().await;
+        sender.send(()).unwrap();
+        ring.sleep(Duration::from_millis(10)).await;
+        assert!(done.get(), "its wake-up was lost");
+    });
+}
+
+#[test]
+fn a_sleep_wakes_the_task_that_waits_for_it_last() {
+    run(|ring| async move {
+        let mut sleep = Box::pin(ring.sleep(Duration::from_millis(2)));
+        let first = std::future::poll_fn(|context| std::task::Poll::Ready(sleep.as_mut().poll(context)));
+        assert!(first.await.is_pending());
+        let done = Rc::new(Cell::new(false));
+        let told = done.clone();
+        ring.spawn(async move {
+            sleep.await;
+            told.set(true);
+        });
+        ring.sleep(Duration::from_millis(50)).await;
+        assert!(done.get(), "the wake-up went to the task that polled it first");
+    });
+}

@@ -95,7 +95,7 @@ fn a_file_is_a_disk() {
         let locked = PreparedFile::new(&ring, &path, 1 << 20, 512, true).await;
         assert!(matches!(locked, Err(FileError::Locked { .. })));
         let stack = Stack::new(ring.clone(), Vec::new(), Box::new(prepared.open(&ring).unwrap()));
-        let data: Vec<u8> = (0..16384).map(|index| (index / 512) as u8 + 1).collect();
+        let data: Vec<u8> = (0..16384u32).map(|index| (index / 512) as u8 + 1).collect();
         let done = |completion: Completion| completion.result.map(|()| completion.buffer);
         done(stack.submit(Request::write(8192, Buffer::copy_of(&data)).with(Flags::FUA)).await).unwrap();
         done(stack.submit(Request::flush()).await).unwrap();

@@ -49,6 +49,21 @@ impl InFlight {
     }
 }
 
+/// A request in flight; given up or done, it leaves the list.
+struct Entered<'a> {
+    channel: &'a Channel,
+    slot: u32,
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        self.channel.in_flight.borrow_mut().remove(self.slot);
+        if !self.channel.thawed.get() {
+            self.channel.changed.notify();
+        }
+    }
+}
+
 impl Channel {
     /// `index`: the volume's place in [`Shard::volumes`].
     pub fn new(index: usize, volume: Arc<Volume>, stack: Stack) -> Channel {
@@ -93,13 +108,8 @@ impl Channel {
             let free = || !self.frozen.borrow().iter().any(|(_, frozen)| frozen.overlaps(extent));
             self.changed.until(|| free().then_some(())).await;
         }
-        let slot = self.in_flight.borrow_mut().insert(extent);
-        let completion = self.stack.submit(request).await;
-        self.in_flight.borrow_mut().remove(slot);
-        if !self.thawed.get() {
-            self.changed.notify();
-        }
-        completion
+        let _entered = Entered { channel: self, slot: self.in_flight.borrow_mut().insert(extent) };
+        self.stack.submit(request).await
     }
 
     /// Carries out a request within an extent that the caller has frozen.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use ring::{Buffer, in_use};
 use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, SerialNumber};
 use wire::scsi::luns::Lun;
+use wire::scsi::{AdditionalSense, Sense};
 
 use super::connection::Connection;
 use super::respond::{Reply, Wanted};
@@ -82,13 +83,12 @@ impl Session {
             if connection.outgoing.bytes() >= SEND_QUEUE_BYTES || !has_memory(prepared.data_in() as usize) {
                 session.wait_for_room(&connection, prepared.data_in() as usize).await;
             }
-            if !session.is_aborted(id) {
-                let response = attached.unit.execute(&attached.nexus, prepared, buffer).await;
-                let wanted = Wanted::of(&prepared);
-                session.finish(id, Reply { response, wanted });
-            } else {
+            if session.is_aborted(id) {
                 session.retire(id);
+                return;
             }
+            let response = attached.unit.execute(&attached.nexus, prepared, buffer).await;
+            session.finish(id, Reply { response, wanted: Wanted::of(&prepared) });
         });
     }
 
@@ -155,7 +155,7 @@ impl Session {
         &self,
         pdu: &DataOut,
         length: usize,
-    ) -> Result<Option<(TaskId, Buffer, usize)>, TransferError> {
+    ) -> Result<Option<Destination>, (TaskId, TransferError)> {
         let burst = self.parameters.max_burst_length;
         self.tasks(|tasks| {
             let solicited = pdu.target_transfer_tag != wire::iscsi::RESERVED_TAG;
@@ -178,12 +178,12 @@ impl Session {
                 newest.wrapping_sub(newest.wrapping_sub(u32::from(low)) & 0xff)
             });
             let start = task.transfer.received() as usize;
-            task.transfer.accept(pdu, length as u32, request, burst)?;
+            task.transfer.accept(pdu, length as u32, request, burst).map_err(|error| (id, error))?;
             if task.buffer.len() < start + length {
                 // Held back until there was memory for all; unsolicited data always has its place.
-                return Err(TransferError::TooLong);
+                return Err((id, TransferError::TooLong));
             }
-            Ok(Some((id, std::mem::take(&mut task.buffer), start)))
+            Ok(Some(Destination { id, buffer: std::mem::take(&mut task.buffer), start }))
         })
     }
 
@@ -201,6 +201,14 @@ impl Session {
         }
     }
 
+    /// Ends a command whose data did not come as it should; what still comes of it is forgotten. The session goes
+    /// on: the frames around the data were whole.
+    pub fn spoil(self: &Rc<Self>, id: TaskId) {
+        let Some(attached) = &self.attached else { return };
+        let response = attached.unit.refuse(Sense::aborted_command(AdditionalSense::DATA_PHASE_ERROR));
+        self.finish(id, Reply { response, wanted: Wanted::Nothing });
+    }
+
     /// A command is done: its response goes out unless it was aborted.
     pub fn finish(self: &Rc<Self>, id: TaskId, reply: Reply) {
         let Some(task) = self.retire(id) else { return };
@@ -208,6 +216,16 @@ impl Session {
             self.respond(&task, reply);
         }
     }
+}
+
+/// Where the bytes of a Data-Out go.
+pub struct Destination {
+    /// The task they belong to.
+    pub id: TaskId,
+    /// Its buffer, lent.
+    pub buffer: Buffer,
+    /// Where in it they begin.
+    pub start: usize,
 }
 
 enum Step {

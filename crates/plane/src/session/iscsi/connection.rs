@@ -9,7 +9,7 @@ use wire::iscsi::digest::{data_digest, header_digest};
 use wire::iscsi::frame::padding;
 use wire::iscsi::{Bhs, Framing, SerialNumber};
 
-use super::login::ConnectionParameters;
+use super::login::{ConnectionParameters, LoginOutcome};
 use super::text::TextNegotiation;
 use crate::limits::SEND_DATA_SEGMENT_BYTES;
 use crate::transport::Outgoing;
@@ -46,14 +46,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection that has just logged in. `stat_sn` is the number of its next response.
+    /// A connection that has just logged in; `ends` are its peer and its own address.
     pub fn new(
         ring: Ring,
         socket: Socket,
         (peer, local): (SocketAddr, SocketAddr),
-        cid: u16,
-        parameters: ConnectionParameters,
-        stat_sn: SerialNumber,
+        outcome: &LoginOutcome,
         text: TextNegotiation,
         last_received: Rc<Cell<Instant>>,
     ) -> Connection {
@@ -62,10 +60,10 @@ impl Connection {
             socket,
             peer,
             local,
-            cid,
-            segment: Cell::new(parameters.initiator_max_recv_data_segment_length),
-            parameters,
-            stat_sn: Cell::new(stat_sn),
+            cid: outcome.cid,
+            segment: Cell::new(outcome.connection.initiator_max_recv_data_segment_length),
+            parameters: outcome.connection,
+            stat_sn: Cell::new(outcome.next_stat_sn),
             text: RefCell::new(text),
             outgoing: Outgoing::default(),
             last_received,

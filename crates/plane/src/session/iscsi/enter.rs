@@ -118,7 +118,8 @@ async fn negotiate(
 ) -> Result<Entered, Failure> {
     let node: Arc<Node> = service.node().clone();
     let entropy = entropy().map_err(Failure::Entropy)?;
-    let config = LoginConfig { limits: OperationalLimits::default(), portal_group_tag: PORTAL_GROUP_TAG, entropy };
+    let config =
+        LoginConfig { limits: OperationalLimits::default(), portal_group_tag: PORTAL_GROUP_TAG, entropy };
     let mut machine = super::login::Login::new(config);
     let mut entered: Option<Entered> = None;
     loop {

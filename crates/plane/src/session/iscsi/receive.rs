@@ -10,12 +10,13 @@ use wire::iscsi::{
     SerialNumber, TextRequest, UnknownOpcode,
 };
 
-use super::command::has_memory;
+use super::command::{Destination, has_memory};
 use super::connection::Connection;
 use super::session::{Item, Session};
 use super::tasks::Task;
-use super::transfer::{Transfer, TransferError};
+use super::transfer::Transfer;
 use crate::limits::{IMMEDIATE_COMMANDS, TEXT_SEGMENT_BYTES, TRANSFER_BYTES};
+use crate::log::trouble;
 use crate::transport::{Gone, Reader};
 
 /// Why a connection ended. The text is for the log.
@@ -30,9 +31,6 @@ pub enum End {
     /// An opcode that no initiator may send here.
     #[error(transparent)]
     Opcode(#[from] UnknownOpcode),
-    /// Data that does not fit.
-    #[error(transparent)]
-    Transfer(#[from] TransferError),
     /// More data in a PDU than was agreed.
     #[error("a PDU with {found} bytes of data, at most {limit} were agreed")]
     TooLong {
@@ -252,16 +250,18 @@ impl Incoming<'_> {
 
     async fn data(&mut self, pdu: &DataOut) -> Result<(), End> {
         match self.session.expect_data(pdu, self.length) {
-            Ok(Some((id, buffer, start))) => {
+            Ok(Some(Destination { id, buffer, start })) => {
                 let buffer = self.receive_data(buffer, start).await?;
                 self.session.take_data(id, buffer);
                 Ok(())
             }
             // Data of a task that was aborted or has been answered already: section 11.5.1 lets it come.
             Ok(None) => self.skip().await,
-            Err(error) => {
-                self.reject(RejectReason::PROTOCOL_ERROR);
-                Err(error.into())
+            Err((id, error)) => {
+                trouble!("{}: a command was ended: {error}", self.connection.peer);
+                self.skip().await?;
+                self.session.spoil(id);
+                Ok(())
             }
         }
     }

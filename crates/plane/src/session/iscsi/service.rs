@@ -212,16 +212,8 @@ impl Service {
             target,
             outcome.connection.initiator_max_recv_data_segment_length,
         );
-        let connection = Rc::new(Connection::new(
-            ring.clone(),
-            socket,
-            ends,
-            outcome.cid,
-            outcome.connection,
-            outcome.next_stat_sn,
-            text,
-            reader.last_received(),
-        ));
+        let last = reader.last_received();
+        let connection = Rc::new(Connection::new(ring.clone(), socket, ends, &outcome, text, last));
         self.connections.set(self.connections.get() + 1);
         session.add(connection.clone());
         ring.spawn_later(self.clone().serve(session, connection, reader));

@@ -2,10 +2,11 @@
 //! touches the blocks.
 
 use ring::Buffer;
+use wire::scsi::Sense;
 use wire::scsi::cdb::Transfer;
-use wire::scsi::{AdditionalSense, Sense};
 
 use super::logical_unit::LogicalUnit;
+use super::prepare::wrong_data_out;
 use super::response::Response;
 use super::transfer::first_difference;
 use crate::request::{Completion, Extent, Request};
@@ -35,7 +36,7 @@ impl LogicalUnit {
         let (expected, wanted) = data_out
             .split_at_checked(bytes)
             .filter(|(_, wanted)| wanted.len() == bytes)
-            .ok_or(Sense::illegal_request(AdditionalSense::INVALID_FIELD_IN_COMMAND_INFORMATION_UNIT))?;
+            .ok_or(wrong_data_out())?;
         let extent = self.extent(transfer.lba, bytes);
         let held = self.channel.exclusive(&self.shard, extent).await;
         let read = held.submit(Request::read(extent.offset, Buffer::new(bytes))).await;
@@ -53,7 +54,7 @@ impl LogicalUnit {
     pub(super) async fn or_write(&self, transfer: Transfer, data_out: &[u8]) -> Result<Response, Sense> {
         const COMMAND: &str = "ORWRITE";
         let block_size = self.block_size() as usize;
-        let bytes = (data_out.len() / block_size).min(transfer.blocks as usize) * block_size;
+        let bytes = self.arrived(data_out, transfer.blocks)? * block_size;
         if bytes == 0 {
             return Ok(Response::good());
         }

@@ -79,7 +79,8 @@ impl LogicalUnit {
         &self.serial
     }
 
-    pub(super) fn refuse(&self, sense: Sense) -> Response {
+    /// CHECK CONDITION in the sense format that is set.
+    pub fn refuse(&self, sense: Sense) -> Response {
         Response::check_condition(sense, self.unit.sense_format())
     }
 

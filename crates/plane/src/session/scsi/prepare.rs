@@ -55,7 +55,7 @@ fn length_field(cdb: &[u8]) -> FieldPointer {
 }
 
 /// Data-out shorter or longer than the command can use (iSCSI: Expected Data Transfer Length).
-fn wrong_data_out() -> Sense {
+pub(super) fn wrong_data_out() -> Sense {
     Sense::illegal_request(AdditionalSense::INVALID_FIELD_IN_COMMAND_INFORMATION_UNIT)
 }
 
@@ -183,7 +183,7 @@ impl LogicalUnit {
                 return Err(write_protected(false));
             }
         }
-        self.check_data_out(command, data_out, expected_data_out)?;
+        Self::check_data_out(command, data_out, expected_data_out)?;
         Ok(Prepared { command: *command, here: true, data_out, data_in })
     }
 
@@ -233,11 +233,14 @@ impl LogicalUnit {
     }
 
     /// A parameter list has to be there in full, and data that is compared or repeated in full blocks and no more.
-    /// A write may bring less than the CDB says, in whole blocks: those are written (SAM-5 section 5.4.3 leaves
-    /// the choice to the transport, FCP-4 and the conformance tests of the field know both).
-    fn check_data_out(&self, command: &Command, wanted: u32, expected: u32) -> Result<(), Sense> {
+    /// A write may bring less than the CDB says: see [`LogicalUnit::arrived`], which speaks when the data is there, so
+    /// that the response has the residual.
+    fn check_data_out(command: &Command, wanted: u32, expected: u32) -> Result<(), Sense> {
         match *command {
-            Command::CompareAndWrite(_) if expected != wanted => Err(wrong_data_out()),
+            // Most likely the initiator wanted more blocks than the field of one byte can say.
+            Command::CompareAndWrite(_) if expected != wanted => {
+                Err(Sense::invalid_field(FieldPointer::cdb(13)))
+            }
             Command::WriteSame(same) if !same.ndob && expected != wanted => Err(wrong_data_out()),
             Command::Unmap { .. } | Command::ModeSelect(_) if expected < wanted => {
                 Err(Sense::parameter_list_length_error())
@@ -245,7 +248,6 @@ impl LogicalUnit {
             Command::Verify(Verify { check: ByteCheck::CompareOne, .. }) if expected < wanted => {
                 Err(wrong_data_out())
             }
-            _ if expected < wanted && !expected.is_multiple_of(self.block_size()) => Err(wrong_data_out()),
             _ => Ok(()),
         }
     }

@@ -4,9 +4,10 @@ use ring::Buffer;
 use wire::scsi::cdb::WriteSame;
 use wire::scsi::lba_status::{self, LbaStatus, Provisioning};
 use wire::scsi::unmap::UnmapList;
-use wire::scsi::{AdditionalSense, FieldPointer, Sense};
+use wire::scsi::{FieldPointer, Sense};
 
 use super::logical_unit::LogicalUnit;
+use super::prepare::wrong_data_out;
 use super::response::Response;
 use crate::limits;
 use crate::request::{Extent, Flags, Request, Verb};
@@ -24,7 +25,7 @@ impl LogicalUnit {
         let block_size = self.block_size() as usize;
         let pattern = if same.ndob { None } else { data_out.get(..block_size) };
         if pattern.is_none() && !same.ndob {
-            return Err(Sense::illegal_request(AdditionalSense::INVALID_FIELD_IN_COMMAND_INFORMATION_UNIT));
+            return Err(wrong_data_out());
         }
         let pattern = pattern.filter(|pattern| pattern.iter().any(|byte| *byte != 0));
         let Some(pattern) = pattern else {

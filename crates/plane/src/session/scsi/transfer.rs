@@ -5,6 +5,7 @@ use wire::scsi::Sense;
 use wire::scsi::cdb::{ByteCheck, Transfer, Verify};
 
 use super::logical_unit::LogicalUnit;
+use super::prepare::wrong_data_out;
 use super::response::Response;
 use crate::limits;
 use crate::request::{Flags, Request};
@@ -57,7 +58,7 @@ impl LogicalUnit {
 
     /// Writes as many whole blocks as have arrived, at most those of the CDB.
     pub(super) async fn write(&self, transfer: Transfer, mut data_out: Buffer) -> Result<Response, Sense> {
-        self.cut(&mut data_out, transfer.blocks);
+        self.cut(&mut data_out, transfer.blocks)?;
         if data_out.is_empty() {
             return Ok(Response::good());
         }
@@ -65,11 +66,22 @@ impl LogicalUnit {
         Ok(Response::good())
     }
 
-    /// Cuts `data` to whole blocks, `blocks` at most.
-    fn cut(&self, data: &mut Buffer, blocks: u32) {
+    /// How many of `blocks` blocks have arrived. An initiator may announce less data than its CDB says; whole blocks
+    /// of it are used, and part of a block is refused and nothing used (FCP-4 section 9.4.2 has both ways, and the
+    /// initiators of the field know them).
+    pub(super) fn arrived(&self, data_out: &[u8], blocks: u32) -> Result<usize, Sense> {
         let block_size = self.block_size() as usize;
-        let whole = (data.len() / block_size).min(blocks as usize);
-        data.set_len(whole * block_size);
+        let wanted = blocks as usize * block_size;
+        if data_out.len() < wanted && !data_out.len().is_multiple_of(block_size) {
+            return Err(wrong_data_out());
+        }
+        Ok(data_out.len().min(wanted) / block_size)
+    }
+
+    fn cut(&self, data: &mut Buffer, blocks: u32) -> Result<(), Sense> {
+        let arrived = self.arrived(data, blocks)?;
+        data.set_len(arrived * self.block_size() as usize);
+        Ok(())
     }
 
     /// Reads a range in chunks and hands each to `check` with its offset in the range, in bytes.
@@ -126,7 +138,7 @@ impl LogicalUnit {
         blocks: u32,
     ) -> Result<(), Sense> {
         let block_size = self.block_size() as usize;
-        let bytes = (expected.len() / block_size).min(blocks as usize) * block_size;
+        let bytes = self.arrived(expected, blocks)? * block_size;
         self.scan(command, lba, bytes as u64, |offset, read| {
             let start = offset as usize;
             let same = expected.get(start..start + read.len()).unwrap_or(&[]);
@@ -145,7 +157,7 @@ impl LogicalUnit {
         mut data_out: Buffer,
     ) -> Result<Response, Sense> {
         const COMMAND: &str = "WRITE AND VERIFY";
-        self.cut(&mut data_out, verify.blocks);
+        self.cut(&mut data_out, verify.blocks)?;
         if data_out.is_empty() {
             return Ok(Response::good());
         }

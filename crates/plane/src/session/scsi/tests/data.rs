@@ -145,8 +145,16 @@ fn compare_and_write_says_where_the_difference_is() {
         // The data has to be twice the blocks, no more and no less.
         for length in [0, BLOCK, 4 * BLOCK] {
             let sense = bench.refused(&cdb, &vec![b'C'; length]).await;
-            assert_eq!(sense.key, SenseKey::IllegalRequest);
+            assert_eq!(sense.additional, AdditionalSense::INVALID_FIELD_IN_CDB);
         }
+    });
+}
+
+#[test]
+fn compare_and_write_of_256_blocks_wraps_to_none_and_is_refused() {
+    with(|bench| async move {
+        let sense = bench.refused(&sixteen(0x89, 0, 0, 0), &vec![0; 512 * BLOCK]).await;
+        assert_eq!(sense.additional, AdditionalSense::INVALID_FIELD_IN_CDB);
     });
 }
 

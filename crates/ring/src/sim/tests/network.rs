@@ -1,0 +1,249 @@
+//! Connections: cut, delayed, stalled, reset.
+
+use super::*;
+
+/// Accepts one connection and sends back all that it receives.
+fn serve_echo(ring: &Ring, address: std::net::SocketAddr) -> std::net::SocketAddr {
+    let listener = Listener::bind(ring, address).unwrap();
+    let bound = listener.address().unwrap();
+    let spawner = ring.clone();
+    ring.spawn_later(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            spawner.spawn_later(async move {
+                while let Ok(chunk) = socket.receive().await
+                    && !chunk.is_empty()
+                    && socket.send(list(&chunk)).await.0.is_ok()
+                {}
+            });
+        }
+    });
+    bound
+}
+
+async fn receive_all(socket: &Socket, length: usize) -> (Vec<u8>, usize) {
+    let (mut bytes, mut pieces) = (Vec::new(), 0);
+    let mut buffer = Buffer::new(length);
+    while bytes.len() < length {
+        let (count, back) = socket.receive_into(buffer, bytes.len()).await;
+        let count = count.unwrap();
+        assert!(count > 0, "the stream ended after {} bytes", bytes.len());
+        bytes.extend_from_slice(&back[bytes.len()..bytes.len() + count]);
+        buffer = back;
+        pieces += 1;
+    }
+    (bytes, pieces)
+}
+
+#[test]
+fn bytes_come_back_in_order_and_in_pieces() {
+    let mut cut_most = 0;
+    for seed in 0..50 {
+        let world = World::new(seed);
+        let (server, client) = (world.node("server"), world.node("client"));
+        let (serving, asking) = (server.reactor(), client.reactor());
+        let address = serve_echo(serving.ring(), "0.0.0.0:0".parse().unwrap());
+        let (ring, to) = (asking.ring().clone(), server.at(address.port()));
+        let pieces = world.block_on(&asking, async move {
+            let socket = Socket::connect(&ring, to).await.unwrap();
+            assert_eq!((socket.peer().unwrap(), socket.local().unwrap().ip()), (to, client.address()));
+            let sent: Vec<u8> = (0..20_000u32).map(|at| (at % 251) as u8).collect();
+            socket.send(list(&sent)).await.0.unwrap();
+            let (got, pieces) = receive_all(&socket, sent.len()).await;
+            assert!(got == sent);
+            pieces
+        });
+        cut_most = cut_most.max(pieces.unwrap());
+        drop((serving, asking));
+        assert_eq!(in_use(), 0, "seed {seed}");
+    }
+    assert!(cut_most > 5);
+}
+
+#[test]
+fn a_node_reaches_itself() {
+    run(1, |_, node, ring| async move {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let to = serve_echo(&ring, address.parse().unwrap());
+            let socket = Socket::connect(&ring, to).await.unwrap();
+            socket.send(list(b"hello")).await.0.unwrap();
+            assert_eq!(receive_all(&socket, 5).await.0, b"hello");
+        }
+        let taken = serve_echo(&ring, node.at(0));
+        assert_eq!(Listener::bind(&ring, taken).err().unwrap().kind(), std::io::ErrorKind::AddrInUse);
+    });
+}
+
+#[test]
+fn nobody_listens_and_the_connection_is_refused() {
+    run(1, |world, node, ring| async move {
+        let refused = Socket::connect(&ring, node.at(1)).await.err().unwrap();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+        let nowhere = Socket::connect(&ring, "10.9.9.9:1".parse().unwrap()).await.err().unwrap();
+        assert_eq!(nowhere.raw_os_error(), Some(libc::EHOSTUNREACH));
+        let other = world.node("other");
+        assert!(Listener::bind(&ring, other.at(5)).is_err());
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_read_stalls_the_sender() {
+    run(2, |_, node, ring| async move {
+        let listener = Listener::bind(&ring, node.at(0)).unwrap();
+        let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let window = Settings::default().window;
+        client.send(list(&vec![1; window])).await.0.unwrap();
+        let done = Rc::new(RefCell::new(false));
+        let (told, sender) = (done.clone(), client.clone());
+        ring.spawn(async move {
+            sender.send(list(&[2; 100])).await.0.unwrap();
+            told.replace(true);
+        });
+        ring.sleep(Duration::from_secs(60)).await;
+        assert!(!*done.borrow(), "the window is full");
+        let (got, _) = receive_all(&server, window + 100).await;
+        assert_eq!((got[window - 1], got[window]), (1, 2));
+        assert!(*done.borrow());
+    });
+}
+
+#[test]
+fn the_end_of_a_stream_is_seen_after_its_bytes() {
+    for seed in 0..30 {
+        run(seed, |_, node, ring| async move {
+            let listener = Listener::bind(&ring, node.at(0)).unwrap();
+            let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
+            let (server, _) = listener.accept().await.unwrap();
+            client.send(list(b"bye")).await.0.unwrap();
+            drop(client);
+            assert_eq!(receive_all(&server, 3).await.0, b"bye");
+            assert!(server.receive().await.unwrap().is_empty());
+            // The peer is closed: what is sent now is answered by a reset, which the next send sees.
+            server.send(list(b"too late")).await.0.unwrap();
+            ring.sleep(ms(10)).await;
+            assert!(server.send(list(b"too late")).await.0.is_err());
+            assert!(server.peer().is_err());
+        });
+    }
+}
+
+#[test]
+fn a_shutdown_ends_waits_of_both_sides() {
+    run(4, |_, node, ring| async move {
+        let listener = Listener::bind(&ring, node.at(0)).unwrap();
+        let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        let stopper = server.clone();
+        let clock = ring.clone();
+        ring.spawn(async move {
+            clock.sleep(ms(1)).await;
+            stopper.shutdown();
+        });
+        assert!(server.receive().await.unwrap().is_empty());
+        assert!(client.receive().await.unwrap().is_empty());
+        assert!(server.send(list(b"x")).await.0.is_err());
+    });
+}
+
+#[test]
+fn a_partition_holds_back_and_healing_lets_go_in_order() {
+    let world = World::new(6);
+    let (server, client) = (world.node("server"), world.node("client"));
+    let (serving, asking) = (server.reactor(), client.reactor());
+    let address = serve_echo(serving.ring(), server.at(0));
+    let (ring, inner) = (asking.ring().clone(), world.clone());
+    world
+        .block_on(&asking, async move {
+            let socket = Socket::connect(&ring, address).await.unwrap();
+            inner.partition(&server, &client);
+            socket.send(list(b"one ")).await.0.unwrap();
+            assert!(ring.timeout(Duration::from_secs(100), socket.receive()).await.is_none());
+            assert!(ring.timeout(ms(10), Socket::connect(&ring, address)).await.is_none());
+            inner.heal(&server, &client);
+            socket.send(list(b"two")).await.0.unwrap();
+            assert_eq!(receive_all(&socket, 7).await.0, b"one two");
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_killed_node_resets_and_a_powerless_one_is_silent() {
+    for power in [false, true] {
+        let world = World::new(8);
+        let (server, client) = (world.node("server"), world.node("client"));
+        let (serving, asking) = (server.reactor(), client.reactor());
+        let address = serve_echo(serving.ring(), server.at(3260));
+        let ring = asking.ring().clone();
+        let node = server.clone();
+        let socket = world.block_on(&asking, async move {
+            let socket = Socket::connect(&ring, address).await.unwrap();
+            socket.send(list(b"x")).await.0.unwrap();
+            receive_all(&socket, 1).await;
+            if power {
+                node.power_cut()
+            } else {
+                node.kill()
+            }
+            let received = ring.timeout(Duration::from_secs(60), socket.receive()).await;
+            if power {
+                assert!(received.is_none());
+                socket.send(list(b"anybody there?")).await.0.unwrap();
+                assert!(ring.timeout(ms(1), Socket::connect(&ring, address)).await.is_none());
+            } else {
+                let error = received.unwrap().err().unwrap();
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+                let refused = Socket::connect(&ring, address).await.err().unwrap();
+                assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+            }
+            socket
+        });
+        let socket = socket.unwrap();
+        drop(serving);
+        let restarted = server.reactor();
+        serve_echo(restarted.ring(), server.at(3260));
+        let ring = asking.ring().clone();
+        world
+            .block_on(&asking, async move {
+                if power {
+                    let error = socket.receive().await.err().unwrap();
+                    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+                }
+                let socket = Socket::connect(&ring, address).await.unwrap();
+                socket.send(list(b"again")).await.0.unwrap();
+                assert_eq!(receive_all(&socket, 5).await.0, b"again");
+            })
+            .unwrap();
+    }
+}
+
+#[test]
+fn abandoned_operations_leak_nothing() {
+    for seed in 0..100 {
+        let world = World::new(seed);
+        let (server, client) = (world.node("server"), world.node("client"));
+        let (serving, asking) = (server.reactor(), client.reactor());
+        let address = serve_echo(serving.ring(), server.at(0));
+        let ring = asking.ring().clone();
+        world
+            .block_on(&asking, async move {
+                let mut random = fastrand::Rng::with_seed(seed);
+                let mut brief = || Duration::from_micros(random.u64(1..400));
+                let file = open(&ring);
+                for _ in 0..10 {
+                    if let Some(Ok(socket)) = ring.timeout(brief(), Socket::connect(&ring, address)).await {
+                        let big = || list(&vec![3; 1 << 20]);
+                        ring.timeout(brief(), socket.send(big())).await;
+                        ring.timeout(brief(), socket.receive()).await;
+                        ring.timeout(brief(), socket.receive_into(Buffer::new(4096), 0)).await;
+                    }
+                    ring.timeout(brief(), file.write_at(Buffer::new(8192), 0, false)).await;
+                    ring.timeout(brief(), file.read_at(Buffer::new(8192), 0)).await;
+                    ring.timeout(brief(), file.sync()).await;
+                }
+            })
+            .unwrap();
+        drop((serving, asking));
+        assert_eq!(in_use(), 0, "seed {seed}");
+        assert!(world.is_empty(), "seed {seed}: descriptors are left");
+    }
+}
