@@ -225,6 +225,39 @@ fn a_busy_target_is_asked_again() {
 }
 
 #[test]
+fn a_discard_keeps_to_the_limits_of_the_unit() {
+    run(|ring| async move {
+        let script = Script { maximum_unmap: 100, ..Script::default() };
+        let session = peer::open(&ring, script, |mut peer: Peer| async move {
+            for (lba, blocks) in [(8, 100), (108, 100), (208, 50)] {
+                let (command, list) = peer.command().await;
+                let length = list.len() as u16;
+                let expected = wire::scsi::Command::Unmap { parameter_list_length: length };
+                assert_eq!(wire::scsi::Command::decode(&command.cdb), Ok(expected));
+                let ranges: Vec<_> = unmap::UnmapList::decode(&list, 1).unwrap().iter().collect();
+                assert_eq!(ranges, [BlockDescriptor { lba, blocks }]);
+                peer.status(&command, Status::Good as u8, &[]).await;
+            }
+            peer.next().await;
+        });
+        let session = session.await.unwrap();
+        assert!(session.geometry().discard);
+        session.discard(4096, 250 * 512).await.unwrap();
+    });
+}
+
+#[test]
+fn a_unit_without_unmap_is_not_asked_to() {
+    run(|ring| async move {
+        let session = peer::open(&ring, Script::default(), |mut peer: Peer| async move {
+            peer.next().await;
+        });
+        let result = session.await.unwrap().discard(0, 4096).await;
+        assert!(matches!(result, Err(IoError::Unsupported("UNMAP"))));
+    });
+}
+
+#[test]
 fn sense_data_becomes_a_sentence() {
     run(|ring| async move {
         let session = peer::open(&ring, Script::default(), |mut peer: Peer| async move {

@@ -12,7 +12,7 @@ use wire::iscsi::{
 };
 use wire::scsi::Command;
 use wire::scsi::capacity::Capacity;
-use wire::scsi::inquiry::{Peripheral, Standard};
+use wire::scsi::inquiry::{BlockLimits, Peripheral, Standard};
 
 use super::super::IscsiSession;
 use crate::initiator::{OpenError, OpenOptions};
@@ -29,6 +29,8 @@ pub struct Script {
     pub garbage: bool,
     /// Commands beyond the last one received that may come.
     pub window: u32,
+    /// MAXIMUM UNMAP LBA COUNT; 0 is no page of block limits.
+    pub maximum_unmap: u32,
     /// Of the initiator's commands.
     pub timeout: Duration,
 }
@@ -41,6 +43,7 @@ impl Default for Script {
             answers: "",
             garbage: false,
             window: 64,
+            maximum_unmap: 0,
             timeout: Duration::from_secs(20),
         }
     }
@@ -65,7 +68,7 @@ pub async fn open<F: Future<Output = ()> + 'static>(
 ) -> Result<IscsiSession, OpenError> {
     let listener = Listener::bind(ring, "127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address().unwrap();
-    let Script { garbage, answers, window, .. } = script;
+    let Script { garbage, answers, window, maximum_unmap, .. } = script;
     let framing = Framing { header_digest: script.header_digest, data_digest: script.data_digest };
     ring.spawn_later(async move {
         let (socket, _) = listener.accept().await.unwrap();
@@ -84,7 +87,7 @@ pub async fn open<F: Future<Output = ()> + 'static>(
             return;
         }
         peer.login(answers, framing).await;
-        peer.introduce().await;
+        peer.introduce(maximum_unmap).await;
         then(peer).await;
     });
     let target = IscsiTarget {
@@ -182,7 +185,7 @@ impl Peer {
     }
 
     /// Answers the commands at the start of a session, the first of them with a unit attention.
-    async fn introduce(&mut self) {
+    async fn introduce(&mut self, maximum_unmap: u32) {
         let (first, _) = self.command().await;
         let attention = [0, 18, 0x70, 0, 6, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0x29, 0, 0, 0, 0, 0];
         self.status(&first, 2, &attention).await;
@@ -209,10 +212,17 @@ impl Peer {
                         block_size: 512,
                         physical_exponent: 3,
                         lowest_aligned: 0,
-                        provisioning: false,
+                        provisioning: maximum_unmap > 0,
                         reads_zeros: false,
                     };
                     self.data_in(&command, 0, 0, &capacity.encode_16(), true).await;
+                }
+                Command::Inquiry { .. } if maximum_unmap > 0 => {
+                    let mut page = Vec::new();
+                    let limits =
+                        BlockLimits { maximum_unmap, maximum_unmap_descriptors: 1, ..BlockLimits::default() };
+                    limits.encode(&mut page);
+                    return self.data_in(&command, 0, 0, &page, true).await;
                 }
                 Command::Inquiry { .. } => {
                     // ILLEGAL REQUEST: no such page. The last command of the start.
