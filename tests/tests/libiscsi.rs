@@ -15,6 +15,7 @@ const TOO_MANY_HUNG: usize = 12;
 
 /// READ (6) reaches 1 GiB, and a few tests want a volume that a single WRITE SAME cannot cover.
 const SIZE: &str = "256MiB";
+const BLOCKS: u32 = 256 << 11;
 
 fn all_verdicts(volume: &Volume, tests: &[String]) -> Verdicts {
     let (next, hung) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -23,7 +24,7 @@ fn all_verdicts(volume: &Volume, tests: &[String]) -> Verdicts {
         let mut verdicts = Verdicts::new();
         while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
             let verdict = if hung.load(Ordering::Relaxed) < TOO_MANY_HUNG {
-                conformance::run(&node, "demo", test)
+                conformance::run(&node, "demo", BLOCKS, test)
             } else {
                 Verdict { status: Status::Fail, reason: "not run: too many tests hung before".into() }
             };

@@ -20,6 +20,7 @@ use crate::uring::{Uring, Wait, checked};
 /// Connections that the kernel may hold for us before they are accepted.
 const BACKLOG: i32 = 4096;
 
+#[expect(clippy::large_enum_variant, reason = "one per core, and the kernel's is not to be behind a pointer")]
 pub(crate) enum Driver {
     Kernel(RefCell<Uring>),
     Simulated(Simulated),

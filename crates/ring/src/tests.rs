@@ -207,3 +207,34 @@ fn a_sleep_wakes_the_task_that_waits_for_it_last() {
         assert!(done.get(), "the wake-up went to the task that polled it first");
     });
 }
+
+/// Rings in a circle, each on its thread, that mostly sleep: one lost wake-up and the tokens stop.
+#[test]
+fn no_wake_up_between_threads_is_lost() {
+    const RINGS: usize = 3;
+    const ROUNDS: u32 = 5_000;
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..RINGS).map(|_| mailbox::<u32>()).unzip();
+    let threads = receivers.into_iter().enumerate().map(|(at, mut receiver)| {
+        let next = senders[(at + 1) % RINGS].clone();
+        std::thread::spawn(move || {
+            run(|ring| async move {
+                let mut passed = 0u32;
+                while passed < ROUNDS {
+                    let token = receiver.receive();
+                    let token =
+                        ring.timeout(Duration::from_secs(30), token).await.expect("a wake-up was lost");
+                    next.send(token.expect("a sender is left") + 1).ok();
+                    passed += 1;
+                }
+                passed
+            })
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    for token in 0..2 {
+        senders[0].send(token).unwrap();
+    }
+    for thread in threads {
+        assert_eq!(thread.join().unwrap(), ROUNDS);
+    }
+}

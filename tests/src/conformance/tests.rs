@@ -19,7 +19,11 @@ fn outcome(transcript: &str, passed: u32, failed: u32) -> Outcome {
 
 #[test]
 fn a_skip_is_not_a_pass() {
-    let said = outcome("\n    Send READ10\n    [OK] READ10\npassed    Send PRIN/READ_KEYS\n", 1, 0);
+    let said = outcome(
+        "\n    Send READ10\n    [OK] READ10\npassed    Send PRIN\n    [SKIPPED] PERSISTENT RESERVE IN\n",
+        1,
+        0,
+    );
     assert_eq!(judge(&said).status, Status::Pass);
     let marked = judge(&outcome("\n    Send X\n    [SKIPPED] X is not implemented.\npassed", 1, 0));
     assert_eq!((marked.status, marked.reason.as_str()), (Status::Skip, "X is not implemented."));

@@ -1,6 +1,6 @@
 //! The simulated network: ordered byte streams between nodes, cut, delayed, stalled and reset.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
@@ -456,7 +456,7 @@ impl State {
     }
 
     /// The peers of a killed process's connections see them reset.
-    pub(super) fn reset_peers(&mut self, objects: Vec<(RawFd, Object)>) {
+    pub(super) fn reset_peers(&mut self, objects: BTreeMap<RawFd, Object>) {
         for (descriptor, object) in objects {
             if let Object::Stream(stream) = object
                 && let Some((to, peer)) = stream.peer

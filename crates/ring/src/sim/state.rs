@@ -105,6 +105,11 @@ pub(super) fn random(seed: u64, purpose: &str) -> fastrand::Rng {
     fastrand::Rng::with_seed(mixed)
 }
 
+/// A time for people.
+pub(super) fn seconds(nanoseconds: u64) -> String {
+    format!("{}.{:06} s", nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000 / 1000)
+}
+
 impl State {
     pub(super) fn new(seed: u64, settings: Settings) -> State {
         State {
@@ -215,12 +220,12 @@ impl State {
         let alive = self.pending.iter().filter(|(caller, _)| self.reactors[caller.reactor].alive);
         let lines = alive.map(|(caller, pending)| {
             format!(
-                "{} shard {}: {:?} on descriptor {} since {:.6} s",
+                "{} shard {}: {:?} on descriptor {} since {}",
                 self.nodes[self.reactors[caller.reactor].node].name,
                 self.shard(caller.reactor),
                 pending.operation,
                 pending.descriptor,
-                pending.since as f64 / 1e9
+                seconds(pending.since)
             )
         });
         lines.take(20).collect()
@@ -233,11 +238,14 @@ impl State {
     }
 
     /// The node's processes end: their reactors and descriptors are gone. Gives the descriptors' objects.
-    pub(super) fn take_processes(&mut self, node: usize) -> Vec<(RawFd, Object)> {
+    pub(super) fn take_processes(&mut self, node: usize) -> BTreeMap<RawFd, Object> {
         for reactor in self.reactors.iter_mut().filter(|reactor| reactor.node == node) {
             reactor.alive = false;
             reactor.completions.clear();
         }
-        self.objects.extract_if(.., |_, object| object.node() == node).collect()
+        let (gone, left) =
+            std::mem::take(&mut self.objects).into_iter().partition(|(_, object)| object.node() == node);
+        self.objects = left;
+        gone
     }
 }

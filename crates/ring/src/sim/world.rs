@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::driver::Afar;
 use super::node::Node;
 use super::settings::Settings;
-use super::state::{State, random};
+use super::state::{State, random, seconds};
 use crate::clock::Instant;
 use crate::ring::{Inner, Reactor, Ring};
 
@@ -59,7 +59,7 @@ impl fmt::Display for Stall {
             StallKind::TooManySteps => "too many steps",
             StallKind::TooLong => "too much simulated time",
         };
-        write!(formatter, "seed {}: {what} at {:.6} s", self.seed, self.at.as_nanos() as f64 / 1e9)?;
+        write!(formatter, "seed {}: {what} at {}", self.seed, seconds(self.at.as_nanos()))?;
         for line in &self.pending {
             write!(formatter, "\n  {line}")?;
         }

@@ -179,11 +179,7 @@ fn a_killed_node_resets_and_a_powerless_one_is_silent() {
             let socket = Socket::connect(&ring, address).await.unwrap();
             socket.send(list(b"x")).await.0.unwrap();
             receive_all(&socket, 1).await;
-            if power {
-                node.power_cut()
-            } else {
-                node.kill()
-            }
+            (if power { Node::power_cut } else { Node::kill })(&node);
             let received = ring.timeout(Duration::from_secs(60), socket.receive()).await;
             if power {
                 assert!(received.is_none());
