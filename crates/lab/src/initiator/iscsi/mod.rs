@@ -25,7 +25,7 @@ use wire::scsi::unmap::{self, BlockDescriptor};
 use wire::scsi::{SenseKey, Status};
 
 pub use login::LoginError;
-pub use parameters::{Disagreement, Parameters};
+pub use parameters::{Disagreement, Parameters, Wishes};
 
 use super::{Geometry, IoError, OpenError, OpenOptions};
 use crate::target::IscsiTarget;
