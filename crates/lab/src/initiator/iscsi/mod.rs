@@ -196,6 +196,16 @@ impl IscsiSession {
         Outstanding(self.0.inner.command("WRITE", encode::write_16(range).padded(), Transfer::Out(data)))
     }
 
+    /// Sends any command that sends data, and does not wait for it.
+    pub fn begin(&self, cdb: [u8; 16], data: Shared) -> Outstanding {
+        Outstanding(self.0.inner.command("command", cdb, Transfer::Out(data)))
+    }
+
+    /// The reactor that it lives on.
+    pub fn ring(&self) -> &Ring {
+        &self.0.ring
+    }
+
     /// ABORT TASK. An aborted command has no answer of its own: drop it after FUNCTION COMPLETE.
     pub async fn abort(&self, command: &Outstanding) -> Result<TaskManagementResponseCode, IoError> {
         self.manage(TaskManagementFunction::ABORT_TASK, Some(command.0.tag())).await
