@@ -93,11 +93,6 @@ impl Course {
         self.effects.iter().map(|effect| effect.value)
     }
 
-    /// The same at the beginning of another history.
-    pub fn aged(&self) -> Course {
-        Course::from(self.values().map(Effect::old).collect())
-    }
-
     fn current(&self) -> Value {
         self.effects.last().expect("a sector always holds something").value
     }
@@ -163,11 +158,12 @@ impl Sector<'_> {
         &self.events[usize::from(index)]
     }
 
-    /// Whether anybody saw the value of a write.
-    fn is_seen(&self, value: Value) -> bool {
+    /// Whether anybody saw the value of a write; who met a difference may have seen any that was begun by then.
+    fn is_seen(&self, value: Value, begin: u64) -> bool {
         let sees = |event: &Event| match event.kind {
             Kind::Is(seen) | Kind::Swap { from: seen, .. } => seen == value,
-            _ => false,
+            Kind::Not(_) => begin < event.end,
+            Kind::Write(_) => false,
         };
         self.left == Some(value) || self.events.iter().any(sees)
     }
@@ -219,7 +215,8 @@ impl Sector<'_> {
         }
         for other in pending.iter().filter(|other| !course.placed.contains(other)) {
             let moves = match self.event(*other).kind {
-                Kind::Write(value) | Kind::Swap { to: value, .. } => *other == index || self.is_seen(value),
+                Kind::Write(value) => *other == index || self.is_seen(value, self.event(*other).begin),
+                Kind::Swap { .. } => true,
                 Kind::Is(_) | Kind::Not(_) => false,
             };
             if moves && let Some(next) = self.place(&course, pending, *other, time) {
@@ -238,12 +235,11 @@ impl Sector<'_> {
         time: u64,
     ) -> Result<Vec<Course>, Contradiction> {
         let event = *self.event(index);
-        let compares = self.events.iter().any(|event| matches!(event.kind, Kind::Not(_)));
         let mut found = BTreeSet::new();
         for course in courses {
             let unseen = match event.kind {
-                Kind::Write(value) => !self.is_seen(value),
-                Kind::Swap { to, .. } if !event.done => !self.is_seen(to),
+                Kind::Write(value) => !self.is_seen(value, event.begin),
+                Kind::Swap { to, .. } if !event.done => !self.is_seen(to, event.begin),
                 _ => false,
             };
             // Overwritten at once by something that came into effect after its begin: nobody can tell.
@@ -251,7 +247,7 @@ impl Sector<'_> {
             if !event.done || hidden {
                 found.insert(course.clone());
             }
-            if !unseen || (event.done && (!hidden || compares)) {
+            if !unseen || (event.done && !hidden) {
                 self.reach(course, pending, index, time, &mut found)?;
             }
         }

@@ -82,3 +82,11 @@ fn nothing_comes_between_a_comparison_and_its_write() {
         [swap(0, 1, 1, 6), event(Kind::Write(2), 2, 3), event(Kind::Is(2), 4, 5), event(Kind::Is(1), 7, 8)];
     assert_eq!(check(&between, &[], None), Err(Contradiction::At(3)), "the write came between");
 }
+
+#[test]
+fn values_that_only_comparisons_met_find_their_place() {
+    let swap = event(Kind::Swap { from: 0, to: 2 }, 2, 4);
+    assert!(check(&[event(Kind::Write(1), 1, 3), swap], &[], None).is_ok(), "the comparison came first");
+    let differs = [event(Kind::Write(1), 1, 4), event(Kind::Not(0), 2, 3)];
+    assert!(check(&differs, &[], None).is_ok(), "the write came first");
+}

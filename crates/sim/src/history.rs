@@ -1,7 +1,5 @@
 //! What was asked of the volumes and what they answered, and the bytes that stand for each value.
 
-use std::rc::Rc;
-
 use lab::stamp::{self, Expectation};
 use ring::Buffer;
 
@@ -63,8 +61,7 @@ struct Content {
 struct Judged {
     events: Vec<Event>,
     found: Value,
-    start: Rc<Vec<Course>>,
-    next: Rc<Vec<Course>>,
+    start: Value,
 }
 
 #[derive(Default)]
@@ -73,7 +70,8 @@ struct VolumeHistory {
     by_sector: Vec<Vec<u32>>,
     /// Begin and end.
     flushes: Vec<(u64, u64)>,
-    start: Vec<Rc<Vec<Course>>>,
+    /// What each sector held after the last power cut.
+    start: Vec<Value>,
     /// What each sector most probably holds.
     latest: Vec<Value>,
     /// Since when nothing may be acknowledged any more.
@@ -96,12 +94,11 @@ pub struct History {
 impl History {
     /// Volumes of so many bytes, all zeroes. `run` makes the bytes differ from those of other runs.
     pub fn new(run: u64, bytes: &[u64]) -> History {
-        let zeroes = Rc::new(vec![Course::from(vec![Effect::old(0)])]);
         let volume = |bytes: &u64| {
             let sectors = *bytes as usize / SECTOR;
             VolumeHistory {
                 by_sector: vec![Vec::new(); sectors],
-                start: vec![zeroes.clone(); sectors],
+                start: vec![0; sectors],
                 latest: vec![0; sectors],
                 ..VolumeHistory::default()
             }
@@ -297,43 +294,48 @@ impl History {
         for operation in volume.operations.iter_mut().filter(|operation| operation.end.is_none()) {
             operation.end = Some(end);
         }
-        let (begin, end) = (end + 1, end + 2);
-        self.clock = end;
+        if !power {
+            // What was written before may still come back when the power goes later: the history goes on.
+            volume.read_back(left, end);
+            self.clock = end + 2;
+        }
         // Neighbours mostly have the same history and the same outcome.
         let mut last: Option<Judged> = None;
         for (sector, &found) in left.iter().enumerate() {
-            let events = volume.events(sector, (!power).then_some((found, begin, end)));
-            let start = volume.start[sector].clone();
+            let events = volume.events(sector);
+            let start = volume.start[sector];
             if let Some(last) = &last
                 && (last.events == events && last.found == found && last.start == start)
             {
-                volume.start[sector] = last.next.clone();
+                if power {
+                    volume.start[sector] = found;
+                }
                 continue;
             }
             let left = power.then_some(found);
-            let judged = Sector { events: &events, flushes: &volume.flushes, left }.check(&start);
+            let judged = Sector { events: &events, flushes: &volume.flushes, left }
+                .check(&[Course::from(vec![Effect::old(start)])]);
             let wrong = |what: String| Failure(volume.describe(index, sector, &what));
             let courses = judged.map_err(|contradiction| match contradiction {
                 Contradiction::At(event) => wrong(format!("{:?} does not fit", events[event])),
                 Contradiction::Tangled => wrong("too many orders are possible to judge".into()),
             })?;
-            let next = if power {
-                if !courses.iter().any(|course| course.values().any(|value| value == found)) {
-                    return Err(wrong(format!("{found} is there after the power cut")));
-                }
-                vec![Course::from(vec![Effect::old(found)])]
-            } else {
-                courses.iter().map(Course::aged).collect()
-            };
-            let next = Rc::new(next);
-            volume.start[sector] = next.clone();
-            last = Some(Judged { events, found, start, next });
+            let possible = |course: &Course| course.values().any(|value| value == found);
+            if power && !courses.iter().any(possible) {
+                return Err(wrong(format!("{found} is there after the power cut")));
+            }
+            last = Some(Judged { events, found, start });
+            if power {
+                volume.start[sector] = found;
+            }
         }
-        volume.operations.clear();
-        volume.flushes.clear();
-        volume.by_sector.iter_mut().for_each(Vec::clear);
-        volume.latest.copy_from_slice(left);
         volume.failed = None;
+        volume.latest.copy_from_slice(left);
+        if power {
+            volume.operations.clear();
+            volume.flushes.clear();
+            volume.by_sector.iter_mut().for_each(Vec::clear);
+        }
         Ok(())
     }
 }
@@ -347,8 +349,25 @@ impl VolumeHistory {
         Ok(())
     }
 
-    /// What was done to a sector, in the order of its begin; with what was read at the end.
-    fn events(&self, sector: usize, last: Option<(Value, u64, u64)>) -> Vec<Event> {
+    /// The whole volume was read, after `time`.
+    fn read_back(&mut self, left: &[Value], time: u64) {
+        let number = self.operations.len() as u32;
+        self.by_sector.iter_mut().for_each(|operations| operations.push(number));
+        self.operations.push(Operation {
+            place: Place { volume: 0, first: 0, count: left.len() as u64 },
+            wish: Wish::Read,
+            value: 0,
+            begin: time + 1,
+            end: Some(time + 2),
+            done: true,
+            durable: false,
+            session: u64::MAX,
+            seen: left.iter().copied().map(Kind::Is).collect(),
+        });
+    }
+
+    /// What was done to a sector, in the order of its begin.
+    fn events(&self, sector: usize) -> Vec<Event> {
         let mut events = Vec::with_capacity(self.by_sector[sector].len() + 1);
         for number in &self.by_sector[sector] {
             let operation = &self.operations[*number as usize];
@@ -363,18 +382,13 @@ impl VolumeHistory {
             let Operation { begin, done, durable, .. } = *operation;
             events.push(Event { kind, begin, end, done, durable });
         }
-        if let Some((value, begin, end)) = last {
-            events.push(Event { kind: Kind::Is(value), begin, end, done: true, durable: false });
-        }
         events
     }
 
     fn describe(&self, index: usize, sector: usize, what: &str) -> String {
         use std::fmt::Write as _;
         let mut text = format!("volume {index}, sector {sector}: {what}\n  before: ");
-        let before: Vec<Vec<Value>> =
-            self.start[sector].iter().map(|course| course.values().collect()).collect();
-        let _ = write!(text, "{before:?}\n  flushes: {:?}", self.flushes);
+        let _ = write!(text, "{}\n  flushes: {:?}", self.start[sector], self.flushes);
         for number in &self.by_sector[sector] {
             let operation = &self.operations[*number as usize];
             let at = sector - operation.place.first as usize;

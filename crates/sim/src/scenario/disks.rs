@@ -101,7 +101,7 @@ pub fn lost_flush(seed: u64) -> Result<(u64, u64), Failure> {
 pub fn full_disk(seed: u64) -> Result<(u64, u64), Failure> {
     let mut stage = Stage::new(seed, 2, volumes(), 2);
     stage.server.start()?;
-    let capacity = stage.random.u64(16..200) << 10;
+    let capacity = stage.random.u64(16..100) << 10;
     stage.server.machine().set_capacity(Some(capacity));
     stage.tolerate(Rc::new(|sense, _, wish| {
         let full = AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT;
@@ -109,9 +109,14 @@ pub fn full_disk(seed: u64) -> Result<(u64, u64), Failure> {
     }));
     let depth = stage.random.usize(1..=3);
     stage.work(4, depth);
-    wait(&mut stage, 10..30)?;
-    stage.end(End::PowerCut)?;
+    for _ in 0..50 {
+        wait(&mut stage, 1..30)?;
+        if stage.control.tolerated.get() > 0 {
+            break;
+        }
+    }
     ensure(stage.control.tolerated.get() > 0, "no write found the disk full")?;
+    stage.end(End::PowerCut)?;
     stage.server.machine().set_capacity(None);
     stage.tolerate(Rc::new(|_, _, _| false));
     stage.work(4, depth);
