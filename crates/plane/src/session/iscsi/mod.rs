@@ -18,6 +18,8 @@ mod service;
 mod session;
 mod target;
 mod tasks;
+#[cfg(test)]
+mod tests;
 pub mod text;
 mod transfer;
 mod window;

@@ -128,6 +128,11 @@ impl Service {
         self.sessions.borrow().values().cloned().collect()
     }
 
+    /// How many connections this core has, logged in or not.
+    pub fn connection_count(&self) -> usize {
+        self.connections.get()
+    }
+
     /// The session with this handle, if it is here.
     pub fn session(&self, tsih: u16) -> Option<Rc<Session>> {
         self.sessions.borrow().get(&tsih).cloned()
