@@ -4,6 +4,7 @@
 //! [`session`], which lives on one core. [`receive`] cuts its PDUs, `session` puts them into order, [`command`]
 //! runs SCSI commands, [`respond`] answers.
 
+mod claim;
 mod command;
 mod connection;
 mod enter;

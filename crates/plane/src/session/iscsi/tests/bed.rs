@@ -34,7 +34,7 @@ pub struct Stage {
     pub seed: u64,
     pub settings: Settings,
     pub options: IscsiOptions,
-    file: bool,
+    pub file: bool,
 }
 
 impl Stage {

@@ -2,7 +2,14 @@
 //!
 //! [`bed`] is the node and its world, [`peer`] an initiator that does exactly what a test tells it.
 
+mod answers;
 mod bed;
+mod bounds;
+mod keepalive;
+mod logout;
 mod logs;
+mod management;
 mod negotiation;
 mod peer;
+mod sessions;
+mod window;

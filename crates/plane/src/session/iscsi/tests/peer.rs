@@ -216,7 +216,8 @@ impl Peer {
             Some(target) => text += &format!("SessionType=Normal\0TargetName={target}\0"),
             None => text += "SessionType=Discovery\0",
         }
-        let given = |key: &str| joining.keys.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
+        let given =
+            |key: &str| joining.keys.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
         let leading = joining.tsih == 0 && joining.target.is_some();
         for (key, value) in USUAL {
             let session_wide = !key.ends_with("Digest") && key != "MaxRecvDataSegmentLength";
@@ -581,7 +582,11 @@ impl Peer {
             match self.frame(span).await {
                 Ok((bhs, _)) => last.push(TargetPdu::decode(&bhs).unwrap()),
                 Err(reason) => {
-                    assert!(!reason.contains("nothing came"), "it is still open; the log:\n{}", self.bed.logs.all());
+                    assert!(
+                        !reason.contains("nothing came"),
+                        "it is still open; the log:\n{}",
+                        self.bed.logs.all()
+                    );
                     return last;
                 }
             }
