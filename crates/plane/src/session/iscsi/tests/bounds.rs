@@ -130,7 +130,7 @@ fn data_for_which_there_is_no_memory_ends_its_connection_only() {
     play(|bed| async move {
         let (peer, other) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
         let taken = take_memory(0);
-        peer.command(&Scsi::write(0, 128).with(&[1; 32 << 10])).await;
+        peer.command(&Scsi::write(0, 128).with(&vec![1; 32 << 10])).await;
         peer.ends().await;
         assert!(bed.logs.has("the memory for data in flight is used up"), "{}", bed.logs.all());
         other.command(&Scsi::test_unit_ready()).await;

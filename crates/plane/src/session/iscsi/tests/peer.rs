@@ -213,8 +213,8 @@ impl Peer {
     pub async fn ask_to_log_in(&self, joining: Joining<'_>) {
         let mut text = "InitiatorName=iqn.2026-11.internal.test:host\0".to_owned();
         match joining.target {
-            Some(target) => text += &format!("SessionType=Normal\0TargetName={target}\0"),
-            None => text += "SessionType=Discovery\0",
+            Some(target) => text.extend(["SessionType=Normal\0TargetName=", target, "\0"]),
+            None => text.push_str("SessionType=Discovery\0"),
         }
         let given =
             |key: &str| joining.keys.split(' ').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='));
@@ -222,7 +222,7 @@ impl Peer {
         for (key, value) in USUAL {
             let session_wide = !key.ends_with("Digest") && key != "MaxRecvDataSegmentLength";
             if leading || !session_wide {
-                text += &format!("{key}={}\0", given(key).unwrap_or(value));
+                text.extend([key, "=", given(key).unwrap_or(value), "\0"]);
             }
         }
         self.cid.set(joining.cid);
