@@ -22,17 +22,19 @@ pub fn run(test: &str, scenario: Play, usual: u64) {
     };
     assert!(!seeds.is_empty(), "no seed to run");
     let (start, count, mut operations) = (Instant::now(), seeds.end - seeds.start, 0);
+    println!("{test}: seeds {seeds:?}");
     for seed in seeds {
         let replay = format!("FELS_SEED={seed} cargo test --release -p sim {test}");
-        match catch_unwind(AssertUnwindSafe(|| scenario(seed))) {
-            Ok(Ok((_, done))) => operations += done,
-            Ok(Err(failure)) => panic!("seed {seed}: {failure}\nreplay: {replay}"),
-            Err(_) => panic!("seed {seed}: a panic, see above\nreplay: {replay}"),
+        // A panic has told what is wrong by itself.
+        let played = catch_unwind(AssertUnwindSafe(|| scenario(seed)));
+        match played.unwrap_or_else(|_| Err(Failure("a panic, see above".to_owned()))) {
+            Ok((_, done)) => operations += done,
+            Err(failure) => panic!("seed {seed}: {failure}\nreplay: {replay}"),
         }
     }
-    let seconds = start.elapsed().as_secs_f64();
-    let speed = count as f64 / seconds;
-    println!("{test}: {count} seeds, {operations} operations, {speed:.0} seeds/s");
+    let milliseconds = start.elapsed().as_millis().max(1);
+    let speed = u128::from(count) * 1000 / milliseconds;
+    println!("{test}: {count} seeds, {operations} operations, {speed} seeds/s");
 }
 
 /// Plays each of a few seeds twice: the same seed has to give the same run, operation by operation.

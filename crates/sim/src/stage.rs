@@ -183,7 +183,7 @@ impl Stage {
         let portal = self.random.usize(0..2);
         let connector = self.reader.connector(&self.server, volume, portal, volume as u64);
         let (control, bytes) = (self.control.clone(), self.server.volumes()[volume].bytes);
-        let values = self.world.block_on(self.reader.reactor(), async move {
+        self.world.block_on(self.reader.reactor(), async move {
             let session = connector.connect().await.map_err(|error| Failure::of(&error))?;
             let mut values = Vec::new();
             let mut offset = 0;
@@ -198,8 +198,7 @@ impl Stage {
             }
             session.logout().await;
             Ok::<_, Failure>(values)
-        })?;
-        values
+        })?
     }
 
     /// Stops the node, lets everything go, and sees that nothing of it is left. Gives the world's trace and the

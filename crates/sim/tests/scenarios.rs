@@ -5,32 +5,32 @@ use sim::seeds::{run, run_twice};
 
 #[test]
 fn power_cuts_and_kills() {
-    run("power_cuts_and_kills", scenario::power, 50);
+    run("power_cuts_and_kills", scenario::power, 1500);
 }
 
 #[test]
 fn network_and_client_failures() {
-    run("network_and_client_failures", scenario::network, 50);
+    run("network_and_client_failures", scenario::network, 1500);
 }
 
 #[test]
 fn unreadable_blocks() {
-    run("unreadable_blocks", scenario::unreadable_blocks, 50);
+    run("unreadable_blocks", scenario::unreadable_blocks, 600);
 }
 
 #[test]
 fn a_lost_flush() {
-    run("a_lost_flush", scenario::lost_flush, 50);
+    run("a_lost_flush", scenario::lost_flush, 1200);
 }
 
 #[test]
 fn a_full_disk() {
-    run("a_full_disk", scenario::full_disk, 50);
+    run("a_full_disk", scenario::full_disk, 800);
 }
 
 #[test]
 fn a_stalled_disk() {
-    run("a_stalled_disk", scenario::stalled_disk, 50);
+    run("a_stalled_disk", scenario::stalled_disk, 600);
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn probe(stage: &mut Stage, volume: usize, bad: &std::ops::Range<u64>) -> Result
     let connector = stage.clients[0].connector(&stage.server, volume, 0, 1 << 20);
     let block = u64::from(stage.server.volumes()[volume].block_size);
     let (first, end) = (bad.start * SECTOR as u64, bad.end * SECTOR as u64);
-    let result = stage.world.block_on(stage.clients[0].reactor(), async move {
+    stage.world.block_on(stage.clients[0].reactor(), async move {
         let session = connector.connect().await.map_err(|error| Failure::of(&error))?;
         for offset in (0..64 << 10).step_by(block as usize) {
             let (result, _) = session.read(offset, Buffer::new(block as usize)).await;
@@ -68,8 +68,7 @@ fn probe(stage: &mut Stage, volume: usize, bad: &std::ops::Range<u64>) -> Result
         }
         session.logout().await;
         Ok(())
-    })?;
-    result
+    })?
 }
 
 /// A flush fails: the volume is fail-stop, nothing that is asked for later is acknowledged until the node is started
