@@ -17,6 +17,9 @@ use crate::state::DataDirectory;
 /// How long initiators get to log out by themselves when the node stops.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// How long a port that is in use is waited for.
+const PORT_WAIT: Duration = Duration::from_secs(2);
+
 /// A node that serves.
 pub struct Node {
     portals: Vec<SocketAddr>,
@@ -144,11 +147,27 @@ fn first_shard(
     };
     tell_prepared.send(Ok(prepared.clone())).ok();
     run(0, &reactor, &prepared, peers, mail, |core| {
-        let listening = core.listen(portals).map_err(|error| StartError::from_text(&error));
+        let listening = listen(core, portals).map_err(|error| StartError::from_text(&error));
         let listens = listening.is_ok();
         tell_ready.send(listening).ok();
         listens
     });
+}
+
+/// Opens the portals. A port that is taken is asked for again for a moment: the kernel frees the ports of a node that
+/// was killed only some milliseconds after its end, when its io_uring is gone.
+fn listen(core: &Core, portals: &[SocketAddr]) -> Result<Vec<SocketAddr>, plane::core::ListenError> {
+    let deadline = Instant::now() + PORT_WAIT;
+    loop {
+        match core.listen(portals) {
+            Err(error)
+                if error.source.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            result => return result,
+        }
+    }
 }
 
 fn shard(

@@ -39,6 +39,8 @@ pub struct OpenOptions {
     pub header_digest: bool,
     /// iSCSI: ask for `DataDigest=CRC32C`.
     pub data_digest: bool,
+    /// iSCSI: how the data of writes is to be sent.
+    pub wishes: iscsi::Wishes,
     /// iSCSI: the name of this initiator.
     pub initiator_name: String,
     /// Distinguishes sessions of one initiator; from the run's seed.
@@ -54,6 +56,7 @@ impl Default for OpenOptions {
         OpenOptions {
             header_digest: false,
             data_digest: false,
+            wishes: iscsi::Wishes::default(),
             initiator_name: "iqn.2026-11.internal.fels:lab".to_owned(),
             session_id: 0,
             timeout: Duration::from_secs(30),
