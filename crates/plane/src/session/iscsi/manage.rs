@@ -4,6 +4,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
+use ring::mailbox;
 use wire::iscsi::{
     Bhs, Lun, TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponse,
     TaskManagementResponseCode as Code,
@@ -129,20 +130,29 @@ impl Session {
         Code::TASK_DOES_NOT_EXIST
     }
 
-    /// Aborts the tasks of every session of this target on every core.
+    /// Aborts the tasks of every session of this target on every core: of all at once, so that one that waits for
+    /// a slow disk does not let others go on.
     async fn abort_everywhere(self: &Rc<Self>) {
-        let target = self.place.key.target.clone();
+        let (done, mut all) = mailbox();
         for shard in 0..self.shard.count() {
-            let target = target.clone();
-            let abort = move |shard: Rc<crate::shard::Shard>| async move {
-                let Some(service) = shard.service::<Service>() else { return };
-                for session in service.sessions() {
-                    if session.place.key.target == target {
-                        session.abort(|task| is_the_unit(task.lun)).await;
+            let (target, done) = (self.place.key.target.clone(), done.clone());
+            self.shard.tell(shard, move |shard| {
+                let sessions = shard.service::<Service>().map_or_else(Vec::new, |service| service.sessions());
+                let given_up: Vec<_> = sessions
+                    .into_iter()
+                    .filter(|session| session.place.key.target == target)
+                    .map(|session| (session.give_up(|task| is_the_unit(task.lun)), session))
+                    .collect();
+                shard.ring().spawn(async move {
+                    for (tasks, session) in given_up {
+                        session.ended(&tasks).await;
                     }
-                }
-            };
-            self.shard.call(shard, abort).await;
+                    done.send(()).ok();
+                });
+            });
+        }
+        for _ in 0..self.shard.count() {
+            all.receive().await;
         }
     }
 

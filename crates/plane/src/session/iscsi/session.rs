@@ -300,6 +300,12 @@ impl Session {
     /// server are waited for, because a write that still comes after its abort could overwrite newer data.
     /// No response is sent for any of them (RFC 7143 section 4.2.3.3).
     pub async fn abort(self: &Rc<Self>, chosen: impl Fn(&super::tasks::Task) -> bool) {
+        let picked = self.give_up(chosen);
+        self.ended(&picked).await;
+    }
+
+    /// The first half of [`Session::abort`]: from now on none of them is answered. Gives those that were picked.
+    pub fn give_up(&self, chosen: impl Fn(&super::tasks::Task) -> bool) -> Vec<TaskId> {
         let picked = self.tasks(|tasks| tasks.select(&chosen));
         for id in &picked {
             let running = self.tasks(|tasks| {
@@ -312,6 +318,11 @@ impl Session {
                 self.retire(*id);
             }
         }
+        picked
+    }
+
+    /// The second half: waits until nothing of them is under way.
+    pub async fn ended(&self, picked: &[TaskId]) {
         let over = || self.tasks(|tasks| picked.iter().all(|id| tasks.get(*id).is_none()));
         self.changed.until(|| over().then_some(())).await;
     }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -31,18 +32,20 @@ const LONG: Duration = Duration::from_secs(120);
 
 /// What a test is played on.
 pub struct Stage {
-    pub seed: u64,
+    /// Each is another world: other latencies, other cuts, another order of turns.
+    pub seeds: Range<u64>,
     pub settings: Settings,
     pub options: IscsiOptions,
     pub file: bool,
 }
 
 impl Stage {
-    /// A node with a volume in RAM that never pings.
+    /// A node with a volume in RAM that never pings; two worlds, or as many as the environment's `SEEDS` says.
     pub fn new() -> Stage {
+        let seeds = std::env::var("SEEDS").map_or(2, |seeds| seeds.parse().expect("SEEDS is a number"));
         let never = Duration::from_secs(3600);
         Stage {
-            seed: 1,
+            seeds: 0..seeds,
             settings: Settings::default(),
             options: IscsiOptions { nop_interval: never, nop_timeout: never },
             file: false,
@@ -54,12 +57,20 @@ impl Stage {
         Stage { file: true, ..Stage::new() }
     }
 
-    /// Plays `test`. At its end nothing of what it did may be left in the node: no session, no connection, no
-    /// buffer.
-    pub fn play<F: Future<Output = ()> + 'static>(self, test: impl FnOnce(Bed) -> F) {
+    /// Plays `test` in one world after the other. At its end nothing of what it did may be left in the node: no
+    /// session, no connection, no buffer.
+    pub fn play<F: Future<Output = ()> + 'static>(self, test: impl Fn(Bed) -> F) {
+        for seed in self.seeds.clone() {
+            println!("seed {seed}");
+            self.play_once(seed, &test);
+        }
+    }
+
+    fn play_once<F: Future<Output = ()> + 'static>(&self, seed: u64, test: impl Fn(Bed) -> F) {
+        crate::log::begin();
         let logs = Logs::default();
         let _gathering = logs.gather();
-        let world = World::with_settings(self.seed, self.settings);
+        let world = World::with_settings(seed, self.settings.clone());
         let (node, clients) = (world.node("target"), world.node("initiators"));
         let reactors = [node.reactor(), node.reactor()];
         let ring = reactors[0].ring().clone();
@@ -217,11 +228,11 @@ impl Bed {
 }
 
 /// Plays `test` on the usual stage.
-pub fn play<F: Future<Output = ()> + 'static>(test: impl FnOnce(Bed) -> F) {
+pub fn play<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
     Stage::new().play(test);
 }
 
 /// Plays `test` with a volume in a file.
-pub fn play_with_file<F: Future<Output = ()> + 'static>(test: impl FnOnce(Bed) -> F) {
+pub fn play_with_file<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
     Stage::with_file().play(test);
 }

@@ -14,7 +14,7 @@ use crate::session::iscsi::IscsiOptions;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A node that asks after ten seconds and waits for five.
-fn play_with_pings<F: Future<Output = ()> + 'static>(test: impl FnOnce(Bed) -> F) {
+fn play_with_pings<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
     let options = IscsiOptions { nop_interval: 10 * SECOND, nop_timeout: 5 * SECOND };
     Stage { options, ..Stage::new() }.play(test);
 }

@@ -36,6 +36,11 @@ fn a_number_that_comes_again_is_ignored() {
         peer.good(52).await;
         peer.good(50).await;
         peer.hears_nothing().await;
+        // Nothing of the others is kept: their tags are free.
+        for tag in [51, 53] {
+            peer.command(&Scsi::test_unit_ready().tagged(tag)).await;
+            peer.good(tag).await;
+        }
     });
 }
 
