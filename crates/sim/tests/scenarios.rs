@@ -5,12 +5,12 @@ use sim::seeds::{run, run_twice};
 
 #[test]
 fn power_cuts_and_kills() {
-    run("power_cuts_and_kills", scenario::power, 1500);
+    run("power_cuts_and_kills", scenario::power, 1000);
 }
 
 #[test]
 fn network_and_client_failures() {
-    run("network_and_client_failures", scenario::network, 1500);
+    run("network_and_client_failures", scenario::network, 1000);
 }
 
 #[test]
