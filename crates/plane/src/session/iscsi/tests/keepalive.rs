@@ -6,7 +6,7 @@ use ring::in_use;
 use ring::sim::Settings;
 use wire::iscsi::{InitiatorPdu, NopOut, RESERVED_TAG, TargetPdu};
 
-use super::bed::{Bed, Stage, play};
+use super::bed::{Bed, Stage, play, play_with_file};
 use super::peer::{Scsi, next, pattern};
 use crate::limits::{ANSWER_QUEUE_BYTES, LOGIN_TIME, SEND_QUEUE_BYTES, SEND_STALL, TRANSFER_BYTES};
 use crate::session::iscsi::IscsiOptions;
@@ -96,7 +96,8 @@ fn who_takes_nothing_of_what_is_sent_is_let_go() {
 
 #[test]
 fn reads_of_one_who_does_not_read_take_little_memory() {
-    play(|bed| async move {
+    // A disk that takes its time: all could be begun before the first one has an answer.
+    play_with_file(|bed| async move {
         let (peer, other) = (bed.log_in("").await, bed.log_in_as(2, "").await);
         let before = in_use();
         for _ in 0..100 {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ring::sim::Settings;
 use wire::iscsi::LoginStatus;
 
 use super::bed::{BLOCK, Stage, TARGET, play, play_with_file};
@@ -237,5 +238,44 @@ fn of_logins_of_the_same_name_at_the_same_time_one_session_is_left() {
             }
         }
         assert_eq!(alive, 1);
+    });
+}
+
+/// A network that takes a few bytes at a time: the answer to a login is under way until it is read.
+fn narrow() -> Stage {
+    Stage { settings: Settings { window: 64, ..Settings::default() }, ..Stage::new() }
+}
+
+#[test]
+fn a_login_overtaken_by_another_of_its_name_does_not_come_back() {
+    narrow().play(|bed| async move {
+        let slow = bed.connect().await;
+        slow.ask_to_log_in(Joining::default()).await;
+        bed.settle().await;
+        let quick = bed.connect().await;
+        quick.log_in(Joining::default()).await.unwrap();
+        quick.is_well().await;
+        slow.logged_in().await.unwrap();
+        slow.ends().await;
+        quick.is_well().await;
+        assert_eq!(bed.session_count(), 1);
+    });
+}
+
+#[test]
+fn a_login_whose_answer_is_not_read_leaves_the_registry() {
+    narrow().play(|bed| async move {
+        let one = bed.log_in_as(2, "MaxConnections=2").await;
+        let (leading, joining) = (bed.connect().await, bed.connect().await);
+        leading.ask_to_log_in(Joining::default()).await;
+        joining.be_of(&one);
+        joining.ask_to_log_in(Joining { isid: 2, tsih: one.tsih(), cid: 1, ..Joining::default() }).await;
+        bed.settle().await;
+        let registry = &bed.cores[0].iscsi.node().registry;
+        assert_eq!(registry.len(), 2);
+        assert_eq!(one.join(2).await.err(), Some(LoginStatus::TOO_MANY_CONNECTIONS));
+        bed.pass(LOGIN_TIME).await;
+        assert_eq!(registry.len(), 1);
+        one.join(2).await.unwrap().is_well().await;
     });
 }
