@@ -12,6 +12,7 @@ use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
 use crate::session::scsi::Unit;
 use crate::shard::{Mail, Peers, Shard};
+use crate::spread::accept;
 use crate::volume::{Channel, OpenError, Volume, VolumeOptions};
 
 /// A volume and how it is offered.
@@ -99,21 +100,17 @@ impl Core {
         Ok(Core { shard, iscsi })
     }
 
-    /// Opens the portals on this core; what comes in is spread over all of them. Gives where it listens.
-    pub fn listen(&self, portals: &[SocketAddr]) -> Result<Vec<SocketAddr>, ListenError> {
-        let mut listeners = Vec::with_capacity(portals.len());
-        for portal in portals {
-            let failed = |source| ListenError { portal: *portal, source };
-            let listener = Listener::bind(self.shard.ring(), *portal).map_err(failed)?;
-            let address = listener.address().map_err(failed)?;
-            listeners.push((Rc::new(listener), address));
+    /// Opens the portals on this core; what comes in is spread over all of them. Gives where it really listens.
+    pub fn listen(&self, portals: &Portals) -> Result<Portals, ListenError> {
+        let ring = self.shard.ring();
+        let iscsi = bind(ring, &portals.iscsi)?;
+        let open = Portals { iscsi: iscsi.addresses };
+        // Only when all are open: a node listens everywhere or nowhere.
+        self.iscsi.node().set_portals(open.iscsi.clone());
+        for listener in iscsi.listeners {
+            ring.spawn_later(accept(self.iscsi.clone(), listener));
         }
-        let addresses: Vec<_> = listeners.iter().map(|(_, address)| *address).collect();
-        self.iscsi.node().set_portals(addresses.clone());
-        for (listener, _) in listeners {
-            self.shard.ring().spawn_later(self.iscsi.clone().accept(listener));
-        }
-        Ok(addresses)
+        Ok(open)
     }
 
     /// Makes every acknowledged write of every volume durable.
@@ -125,14 +122,39 @@ impl Core {
     }
 }
 
+/// Where a node listens, a list for each protocol. Port 0 takes a free one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Portals {
+    /// iSCSI.
+    pub iscsi: Vec<SocketAddr>,
+}
+
+/// Portals of one protocol that are open.
+#[derive(Default)]
+struct Open {
+    listeners: Vec<Rc<Listener>>,
+    addresses: Vec<SocketAddr>,
+}
+
+fn bind(ring: &Ring, portals: &[SocketAddr]) -> Result<Open, ListenError> {
+    let mut open = Open::default();
+    for portal in portals {
+        let failed = |source| ListenError { portal: portal.to_string(), source };
+        let listener = Listener::bind(ring, *portal).map_err(failed)?;
+        open.addresses.push(listener.address().map_err(failed)?);
+        open.listeners.push(Rc::new(listener));
+    }
+    Ok(open)
+}
+
 /// A portal cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot listen on {portal}: {source}; hint: another program may use the port (`ss -ltnp`), or the address is not this machine's"
+    "cannot listen on {portal}: {source}; hint: another program may use it (`ss -lntxp`), or the address is not this machine's"
 )]
 pub struct ListenError {
-    /// Which.
-    pub portal: SocketAddr,
+    /// Which: an address, or the path of a unix socket.
+    pub portal: String,
     /// Why.
     pub source: std::io::Error,
 }

@@ -1,5 +1,6 @@
 //! What a node says when it is up: where it listens, and how each initiator connects to each volume.
 
+use control::Portals;
 use control::config::{Backing, Config, Volume};
 use control::size::display_bytes;
 use std::fmt::Write as _;
@@ -11,12 +12,12 @@ const MAX_DESCRIBED: usize = 16;
 const PLACEHOLDER: &str = "SECRET";
 
 /// The whole text. `portals` are those that are really listened on.
-pub fn announcement(config: &Config, portals: &[SocketAddr]) -> String {
+pub fn announcement(config: &Config, portals: &Portals) -> String {
     let mut text = String::new();
-    for portal in portals {
+    for portal in &portals.iscsi {
         line(&mut text, &format!("listening on {portal}"));
     }
-    let Some(portal) = portals.first().copied().map(reachable) else { return text };
+    let Some(portal) = portals.iscsi.first().copied().map(reachable) else { return text };
     for volume in config.volumes.iter().take(MAX_DESCRIBED) {
         text.push('\n');
         describe(&mut text, volume, portal, !config.iscsi.discovery_chap.is_empty());

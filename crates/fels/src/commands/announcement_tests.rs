@@ -2,7 +2,8 @@ use super::*;
 
 fn announced(text: &str, portals: &[&str]) -> String {
     let config = Config::parse(text, "fels.toml").unwrap();
-    let portals: Vec<_> = portals.iter().map(|portal| portal.parse().unwrap()).collect();
+    let iscsi = portals.iter().map(|portal| portal.parse().unwrap()).collect();
+    let portals = Portals { iscsi };
     announcement(&config, &portals)
 }
 

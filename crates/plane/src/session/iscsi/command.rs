@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, in_use};
+use ring::Buffer;
 use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
@@ -12,16 +12,8 @@ use super::respond::{Reply, Wanted};
 use super::session::Session;
 use super::tasks::TaskId;
 use super::transfer::TransferError;
-use crate::limits::{BUFFER_BYTES_PER_SHARD, SEND_QUEUE_BYTES};
+use crate::memory_gate::{has_room, wait_for_memory, wait_for_room};
 use crate::session::scsi::Prepared;
-
-/// How often a command that found no memory looks again.
-const MEMORY_POLL: std::time::Duration = std::time::Duration::from_millis(2);
-
-/// Whether `bytes` more of buffers may be taken on this core now.
-pub fn has_memory(bytes: usize) -> bool {
-    in_use() + bytes <= BUFFER_BYTES_PER_SHARD
-}
 
 impl Session {
     /// The turn of a SCSI command has come: the device server judges it, then its data is awaited or it runs.
@@ -80,8 +72,9 @@ impl Session {
             let Some(attached) = &session.attached else { return };
             let wanted = (prepared.data_out() as usize).min(buffer.len());
             buffer.set_len(wanted);
-            if connection.outgoing.bytes() >= SEND_QUEUE_BYTES || !has_memory(prepared.data_in() as usize) {
-                session.wait_for_room(&connection, prepared.data_in() as usize).await;
+            let bytes = prepared.data_in() as usize;
+            if !has_room(&connection.outgoing, bytes) {
+                wait_for_room(connection.ring(), &connection.outgoing, bytes).await;
             }
             if session.is_aborted(id) {
                 session.retire(id);
@@ -92,14 +85,6 @@ impl Session {
         });
     }
 
-    /// Waits until the peer has taken some of what we send, and until there is memory.
-    async fn wait_for_room(&self, connection: &Connection, bytes: usize) {
-        connection.outgoing.below(SEND_QUEUE_BYTES).await;
-        while !has_memory(bytes) && !connection.outgoing.is_closed() {
-            connection.ring().sleep(MEMORY_POLL).await;
-        }
-    }
-
     fn is_aborted(&self, id: TaskId) -> bool {
         self.tasks(|tasks| tasks.get(id).is_none_or(|task| task.aborted))
     }
@@ -108,9 +93,7 @@ impl Session {
     fn grow(self: &Rc<Self>, id: TaskId, wanted: usize) {
         let session = self.clone();
         self.shard.ring().spawn(async move {
-            while !has_memory(wanted) {
-                session.shard.ring().sleep(MEMORY_POLL).await;
-            }
+            wait_for_memory(session.shard.ring(), wanted).await;
             session.tasks(|tasks| {
                 let Some(task) = tasks.get(id) else { return };
                 let mut larger = Buffer::new(wanted);
