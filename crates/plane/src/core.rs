@@ -10,6 +10,7 @@ use wire::iscsi::IscsiName;
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
+use crate::session::nvme;
 use crate::session::scsi::Unit;
 use crate::shard::{Mail, Peers, Shard};
 use crate::spread::accept;
@@ -28,6 +29,10 @@ pub struct Offer {
     pub authentication: Authentication,
     /// The initiators that may use it; empty means all.
     pub initiators: Vec<IscsiName>,
+    /// The NVMe subsystem of which it is a namespace; none keeps it off NVMe.
+    pub subsystem: Option<String>,
+    /// The NVMe hosts that may use it; empty means all.
+    pub hosts: Vec<String>,
 }
 
 /// What a node is to serve.
@@ -48,6 +53,8 @@ pub struct Prepared {
     pub volumes: Vec<Arc<Volume>>,
     /// iSCSI.
     pub iscsi: Arc<Node>,
+    /// NVMe/TCP.
+    pub nvme: Arc<nvme::Node>,
 }
 
 /// Keeps volumes from other processes; lives on the core that prepared them.
@@ -56,6 +63,7 @@ pub struct Locks(#[allow(dead_code, reason = "held, not used")] Vec<File>);
 /// Checks, makes and locks what the volumes live in.
 pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
     let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    let subsystems = subsystems(&plan.offers);
     for (index, offer) in plan.offers.into_iter().enumerate() {
         let (volume, lock) = Volume::prepare(ring, offer.volume).await?;
         let write_cache = volume.stack(ring)?.geometry().write_cache;
@@ -71,7 +79,22 @@ pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenE
         locks.extend(lock);
     }
     let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
-    Ok((Prepared { volumes, iscsi }, Locks(locks)))
+    Ok((Prepared { volumes, iscsi, nvme: nvme::Node::new(subsystems) }, Locks(locks)))
+}
+
+/// The subsystems that the offers name, each with its namespaces in the order of the offers. A host may use a subsystem
+/// that all of its volumes let it use.
+fn subsystems(offers: &[Offer]) -> Vec<Arc<nvme::Subsystem>> {
+    let mut subsystems: Vec<nvme::Subsystem> = Vec::new();
+    for (volume, offer) in offers.iter().enumerate() {
+        let Some(nqn) = &offer.subsystem else { continue };
+        let place = subsystems.iter().position(|subsystem| subsystem.nqn == *nqn).unwrap_or_else(|| {
+            subsystems.push(nvme::Subsystem::new(nqn, offer.volume.id));
+            subsystems.len() - 1
+        });
+        subsystems[place].add(volume, offer.volume.id, &offer.hosts);
+    }
+    subsystems.into_iter().map(Arc::new).collect()
 }
 
 /// One core of the node.
@@ -80,6 +103,8 @@ pub struct Core {
     pub shard: Rc<Shard>,
     /// Its iSCSI.
     pub iscsi: Rc<Service>,
+    /// Its NVMe/TCP.
+    pub nvme: Rc<nvme::Service>,
 }
 
 impl Core {
@@ -97,18 +122,28 @@ impl Core {
         }
         let shard = Shard::new(index, ring.clone(), peers, mail, channels);
         let iscsi = Service::install(&shard, &prepared.iscsi);
-        Ok(Core { shard, iscsi })
+        let nvme = nvme::Service::install(&shard, &prepared.nvme);
+        Ok(Core { shard, iscsi, nvme })
     }
 
     /// Opens the portals on this core; what comes in is spread over all of them. Gives where it really listens.
     pub fn listen(&self, portals: &Portals) -> Result<Portals, ListenError> {
         let ring = self.shard.ring();
-        let iscsi = bind(ring, &portals.iscsi)?;
-        let open = Portals { iscsi: iscsi.addresses };
+        let (iscsi, nvme) = (bind(ring, &portals.iscsi)?, bind(ring, &portals.nvme)?);
+        let discovery = bind(ring, &portals.nvme_discovery)?;
+        let open = Portals {
+            iscsi: iscsi.addresses,
+            nvme: nvme.addresses,
+            nvme_discovery: discovery.addresses,
+        };
         // Only when all are open: a node listens everywhere or nowhere.
         self.iscsi.node().set_portals(open.iscsi.clone());
+        self.nvme.node().set_portals(open.nvme.clone(), open.nvme_discovery.clone());
         for listener in iscsi.listeners {
             ring.spawn_later(accept(self.iscsi.clone(), listener));
+        }
+        for listener in nvme.listeners.into_iter().chain(discovery.listeners) {
+            ring.spawn_later(accept(self.nvme.clone(), listener));
         }
         Ok(open)
     }
@@ -127,6 +162,10 @@ impl Core {
 pub struct Portals {
     /// iSCSI.
     pub iscsi: Vec<SocketAddr>,
+    /// NVMe/TCP: I/O and discovery controllers.
+    pub nvme: Vec<SocketAddr>,
+    /// NVMe/TCP: where hosts look for discovery controllers.
+    pub nvme_discovery: Vec<SocketAddr>,
 }
 
 /// Portals of one protocol that are open.
