@@ -1,10 +1,14 @@
 //! A node's data plane put together: volumes prepared once, then a shard with its session rooms on every core.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use ring::{File, Listener, Ring};
+use ring::{File, Listener, PooledFuture, Ring};
 use wire::iscsi::IscsiName;
 
 use crate::request::Request;
@@ -155,6 +159,21 @@ impl Core {
         }
         Ok(())
     }
+}
+
+/// Takes no more connections on this core, lets every room end what is under way for about `grace`, and closes what is
+/// left.
+pub async fn drain(shard: &Shard, grace: Duration) {
+    let rooms = [
+        shard.service::<Service>().map(|room| PooledFuture::future(room.drain(grace))),
+        shard.service::<nvme::Service>().map(|room| PooledFuture::future(room.drain())),
+    ];
+    let mut left: Vec<_> = rooms.into_iter().flatten().collect();
+    poll_fn(|context| {
+        left.retain_mut(|room| Pin::new(room).poll(context).is_pending());
+        if left.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
 }
 
 /// Where a node listens, a list for each protocol. Port 0 takes a free one.
