@@ -135,11 +135,8 @@ impl Core {
         let ring = self.shard.ring();
         let (iscsi, nvme) = (bind(ring, &portals.iscsi)?, bind(ring, &portals.nvme)?);
         let discovery = bind(ring, &portals.nvme_discovery)?;
-        let open = Portals {
-            iscsi: iscsi.addresses,
-            nvme: nvme.addresses,
-            nvme_discovery: discovery.addresses,
-        };
+        let open =
+            Portals { iscsi: iscsi.addresses, nvme: nvme.addresses, nvme_discovery: discovery.addresses };
         // Only when all are open: a node listens everywhere or nowhere.
         self.iscsi.node().set_portals(open.iscsi.clone());
         self.nvme.node().set_portals(open.nvme.clone(), open.nvme_discovery.clone());

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use ring::{Instant, Peer, Ring, Shared, Socket};
 use wire::nvme::tcp::{
-    C2HData, CapsuleResp, FatalError, Framing, ICResp, MAX_TERM_REQ_DATA, PduFlags, PduType, R2T, TermReq, crc32c,
-    header_digest,
+    C2HData, CapsuleResp, FatalError, Framing, ICResp, MAX_TERM_REQ_DATA, PduFlags, PduType, R2T, TermReq,
+    crc32c, header_digest,
 };
 use wire::nvme::{Completion, Status};
 

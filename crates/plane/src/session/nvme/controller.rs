@@ -25,6 +25,8 @@ use super::service::Service;
 use super::slots::SlotId;
 use super::{features, identify, logs};
 use crate::limits::{NVME_ERROR_ENTRIES, NVME_EVENT_REQUESTS, NVME_QUEUE_ENTRIES, NVME_QUEUES};
+use crate::log::trouble;
+use crate::request::Request;
 use crate::shard::Shard;
 
 /// The time in which a command that is to be aborted has to end; after it the abort is said to have failed.
@@ -33,6 +35,9 @@ const ABORT_TIME: Duration = Duration::from_secs(10);
 const READY_HALF_SECONDS: u64 = 60;
 /// Idle time of a discovery connection without a keep alive timer: Base 2.1 section 3.1.3.4 allows two minutes.
 const DISCOVERY_IDLE_MS: u32 = 120_000;
+
+/// How often a controller is looked at that waits for its keep alive time.
+const KEEP_ALIVE_NAP: Duration = Duration::from_secs(1);
 
 /// Notices that wait to be told, and the requests that wait for them.
 #[derive(Default)]
@@ -205,8 +210,9 @@ impl Controller {
         let (old, new) = (self.cc.get(), ControllerConfiguration(set.value as u32));
         self.cc.set(new);
         if new.shutdown() != Shutdown::None && old.shutdown() == Shutdown::None {
-            self.end_queues("the host has shut the controller down").await;
             self.link.ready.store(false, Ordering::Release);
+            self.end_queues("the host has shut the controller down").await;
+            self.flush().await;
             self.csts.set(self.csts.get().with_shutdown(ShutdownStatus::Complete));
         }
         match (old.en(), new.en()) {
@@ -215,6 +221,17 @@ impl Controller {
             _ => {}
         }
         Ok(Outcome::done())
+    }
+
+    /// Makes durable what the host has written: it may take the power away after a shutdown (Base 2.1 section 3.6).
+    async fn flush(&self) {
+        let Kind::Io(subsystem) = &self.link.kind else { return };
+        for namespace in &subsystem.namespaces {
+            let channel = self.shard.volume(namespace.volume);
+            if let Err(error) = channel.submit(Request::flush()).await.result {
+                trouble!("volume {}: the flush of a shutdown failed: {error}", channel.volume().name());
+            }
+        }
     }
 
     fn enable(&self, cc: ControllerConfiguration) {
@@ -274,7 +291,8 @@ impl Controller {
         let cntlid = self.link.cntlid;
         for (qid, shard) in queues {
             let end = move |shard: Rc<Shard>| async move {
-                if let Some(queue) = shard.service::<Service>().and_then(|service| service.queue(cntlid, qid)) {
+                if let Some(queue) = shard.service::<Service>().and_then(|service| service.queue(cntlid, qid))
+                {
                     queue.connection.close(reason);
                     queue.quiesce().await;
                 }
@@ -385,11 +403,25 @@ impl Controller {
                 (0, Kind::Io(_)) => 0,
                 (milliseconds, _) => milliseconds,
             };
-            let Some(admin) = self.admin().filter(|admin| !admin.connection.outgoing.is_closed()) else { return };
-            self.shard.ring().sleep(Duration::from_millis(u64::from(milliseconds.max(1000)))).await;
+            // In short naps: a controller that has ended must not live on for a timeout of weeks.
+            let mut left = Duration::from_millis(u64::from(milliseconds)).max(KEEP_ALIVE_NAP);
+            let admin = loop {
+                let Some(admin) = self.admin().filter(|admin| !admin.connection.outgoing.is_closed()) else {
+                    return;
+                };
+                if left.is_zero() {
+                    break admin;
+                }
+                drop(admin);
+                let nap = left.min(KEEP_ALIVE_NAP);
+                self.shard.ring().sleep(nap).await;
+                left -= nap;
+            };
             if milliseconds > 0 && !self.link.traffic.swap(false, Ordering::Relaxed) {
                 self.csts.set(self.csts.get().with_cfs(1));
-                admin.connection.close(format!("the host said nothing for its keep alive time of {milliseconds} ms"));
+                admin
+                    .connection
+                    .close(format!("the host said nothing for its keep alive time of {milliseconds} ms"));
                 return;
             }
         }

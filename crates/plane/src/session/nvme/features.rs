@@ -28,7 +28,9 @@ pub fn output(command: &Command) -> u32 {
 fn supports(controller: &Controller, feature: Feature) -> bool {
     let io = matches!(controller.link.kind, Kind::Io(_));
     match feature {
-        Feature::ASYNCHRONOUS_EVENT_CONFIGURATION | Feature::KEEP_ALIVE_TIMER | Feature::HOST_IDENTIFIER => true,
+        Feature::ASYNCHRONOUS_EVENT_CONFIGURATION | Feature::KEEP_ALIVE_TIMER | Feature::HOST_IDENTIFIER => {
+            true
+        }
         Feature::ARBITRATION
         | Feature::POWER_MANAGEMENT
         | Feature::TEMPERATURE_THRESHOLD
@@ -94,7 +96,9 @@ pub fn set(controller: &Controller, command: &Command, _: &Buffer) -> Result<Out
         Feature::HOST_IDENTIFIER => Err(Status::COMMAND_SEQUENCE_ERROR.do_not_retry()),
         Feature::POWER_MANAGEMENT if set.value & 0x1f != 0 => Err(INVALID),
         // Accepted, and without effect on what has no arbitration, no power states and no time limits.
-        Feature::ARBITRATION | Feature::POWER_MANAGEMENT | Feature::WRITE_ATOMICITY_NORMAL => Ok(Outcome::done()),
+        Feature::ARBITRATION | Feature::POWER_MANAGEMENT | Feature::WRITE_ATOMICITY_NORMAL => {
+            Ok(Outcome::done())
+        }
         Feature::ERROR_RECOVERY if set.value >> 16 & 1 != 0 => Err(INVALID),
         Feature::ERROR_RECOVERY => Ok(Outcome::done()),
         _ => Err(Status::FEATURE_NOT_CHANGEABLE.do_not_retry()),

@@ -3,11 +3,11 @@
 use ring::Buffer;
 use wire::nvme::admin::features::EventConfiguration;
 use wire::nvme::admin::identify::{
-    AnaCapabilities, Cns, ControllerAttributes, ControllerType, Csi, DeallocateFeatures, Descriptor, FusedOperations,
-    IDENTIFY_LENGTH, Identify, IdentifyController, IdentifyNamespace, IndependentNamespace, LbaFormat, LbaFormats,
-    LogPageAttributes, MultiPath, NamespaceFeatures, NamespaceStatus, NvmController, NvmNamespace, OptionalCommands,
-    PowerState, SglSupport, VolatileWriteCacheAttributes, put_controller_list, put_descriptors, put_io_command_sets,
-    put_namespace_list,
+    AnaCapabilities, Cns, ControllerAttributes, ControllerType, Csi, DeallocateFeatures, Descriptor,
+    FusedOperations, IDENTIFY_LENGTH, Identify, IdentifyController, IdentifyNamespace, IndependentNamespace,
+    LbaFormat, LbaFormats, LogPageAttributes, MultiPath, NamespaceFeatures, NamespaceStatus, NvmController,
+    NvmNamespace, OptionalCommands, PowerState, SglSupport, VolatileWriteCacheAttributes,
+    put_controller_list, put_descriptors, put_io_command_sets, put_namespace_list,
 };
 use wire::nvme::tcp::ADMIN_IN_CAPSULE;
 use wire::nvme::{Command, DISCOVERY_NQN, NSID_ALL, NqnField, Status, Text, VERSION_2_1};
@@ -52,7 +52,8 @@ fn of_subsystem(
     page: &mut Page,
 ) -> Result<(), Status> {
     let nvm = |identify: Identify| if identify.csi == Csi::NVM { Ok(()) } else { Err(INVALID_FIELD) };
-    let after = |nsid: u32| subsystem.namespaces.iter().map(|namespace| namespace.nsid).filter(move |id| *id > nsid);
+    let after =
+        |nsid: u32| subsystem.namespaces.iter().map(|namespace| namespace.nsid).filter(move |id| *id > nsid);
     match cns {
         Cns::NAMESPACE if identify.nsid == NSID_ALL => common_namespace().encode(page),
         Cns::NAMESPACE => {
@@ -129,12 +130,13 @@ fn any_controller(controller: &Controller) -> IdentifyController {
     IdentifyController {
         mn: Text::new("Fels"),
         fr: Text::new(env!("CARGO_PKG_VERSION")),
-        // Locally administered: there is no OUI.
-        ieee: [0x02, 0, 0],
+        // Locally administered: there is no OUI. The first octet stands last.
+        ieee: [0, 0, 0x02],
         mdts: (TRANSFER_BYTES / 4096).ilog2() as u8,
         cntlid: controller.link.cntlid,
         ver: VERSION_2_1,
-        ctratt: ControllerAttributes::EXTENDED_HOST_IDENTIFIER | ControllerAttributes::TRAFFIC_BASED_KEEP_ALIVE,
+        ctratt: ControllerAttributes::EXTENDED_HOST_IDENTIFIER
+            | ControllerAttributes::TRAFFIC_BASED_KEEP_ALIVE,
         aerl: (NVME_EVENT_REQUESTS - 1) as u8,
         acl: 3,
         lpa: LogPageAttributes::EXTENDED_DATA | LogPageAttributes::COMMAND_EFFECTS,

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 
 use ring::Buffer;
 use wire::nvme::io::{
-    BlockRange, Copy, CopyRange, CopyRanges, DatasetAttributes, DatasetManagement, DatasetRange, DatasetRanges, Opcode,
-    RangeFlags,
+    BlockRange, Copy, CopyRange, CopyRanges, DatasetAttributes, DatasetManagement, DatasetRange,
+    DatasetRanges, Opcode, RangeFlags,
 };
 use wire::nvme::{Command, Fuse, NSID_ALL, Status, fabrics};
 
@@ -59,7 +59,10 @@ pub fn output(command: &Command, channels: &Channels) -> Result<u32, Status> {
         return Ok(0);
     }
     let fused = command.fuse();
-    let may_fuse = matches!((fused, Opcode(command.opcode)), (Fuse::First, Opcode::COMPARE) | (Fuse::Second, Opcode::WRITE));
+    let may_fuse = matches!(
+        (fused, Opcode(command.opcode)),
+        (Fuse::First, Opcode::COMPARE) | (Fuse::Second, Opcode::WRITE)
+    );
     if fused != Fuse::Normal && !may_fuse {
         return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
     }
@@ -98,6 +101,11 @@ pub fn output(command: &Command, channels: &Channels) -> Result<u32, Status> {
         }
         _ => Err(Status::INVALID_COMMAND_OPCODE.do_not_retry()),
     }
+}
+
+/// Whether the blocks that a command names tell the length of its data.
+pub fn is_counted_in_blocks(command: &Command) -> bool {
+    matches!(Opcode(command.opcode), Opcode::READ | Opcode::WRITE | Opcode::COMPARE)
 }
 
 /// Bytes that the host gets from a command.
@@ -152,11 +160,17 @@ async fn read(channels: &Channels, command: &Command) -> Result<Outcome, Status>
 /// On stable media if the command says so, or if the host has switched the write cache off.
 fn durability(queue: &Queue, channel: &Channel, flags: RangeFlags) -> Flags {
     let cached = channel.geometry().write_cache;
-    let wanted = flags.contains(RangeFlags::FORCE_UNIT_ACCESS) || !queue.link.write_cache.load(Ordering::Acquire);
+    let wanted =
+        flags.contains(RangeFlags::FORCE_UNIT_ACCESS) || !queue.link.write_cache.load(Ordering::Acquire);
     if cached && wanted { Flags::FUA } else { Flags::empty() }
 }
 
-async fn write(queue: &Queue, channels: &Channels, command: &Command, data: Buffer) -> Result<Outcome, Status> {
+async fn write(
+    queue: &Queue,
+    channels: &Channels,
+    command: &Command,
+    data: Buffer,
+) -> Result<Outcome, Status> {
     let channel = channel(channels, command.nsid)?;
     let (extent, flags) = transfer(channel, command)?;
     let request = Request::write(extent.offset, data).with(durability(queue, channel, flags));
@@ -231,7 +245,12 @@ async fn verify(queue: &Queue, channels: &Channels, command: &Command) -> Result
     Ok(Outcome::done())
 }
 
-async fn copy(queue: &Queue, channels: &Channels, command: &Command, data: &Buffer) -> Result<Outcome, Status> {
+async fn copy(
+    queue: &Queue,
+    channels: &Channels,
+    command: &Command,
+    data: &Buffer,
+) -> Result<Outcome, Status> {
     let channel = channel(channels, command.nsid)?;
     let copy = Copy::of(command)?;
     let ranges = CopyRanges::decode(data, copy.ranges())?;

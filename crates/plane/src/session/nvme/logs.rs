@@ -3,12 +3,13 @@
 use std::net::SocketAddr;
 
 use ring::Buffer;
-use wire::nvme::admin::log::{
-    AddressFamily, AnaGroup, AnaHeader, AnaState, CommandEffects, DiscoveryEntry, DiscoveryHeader, DiscoveryType,
-    EFFECTS_LENGTH, EntryFlags, ErrorEntry, FirmwareSlots, GetLogPage, LogPage, SmartLog, TransportRequirements,
-    TransportType, admin_effects, io_effects, put_changed_namespaces, put_effects, put_group,
-};
 use wire::nvme::admin::Opcode as Admin;
+use wire::nvme::admin::log::{
+    AddressFamily, AnaGroup, AnaHeader, AnaState, CommandEffects, DiscoveryEntry, DiscoveryHeader,
+    DiscoveryType, EFFECTS_LENGTH, EntryFlags, ErrorEntry, FirmwareSlots, GetLogPage, LogPage, SmartLog,
+    TransportRequirements, TransportType, admin_effects, io_effects, put_changed_namespaces, put_effects,
+    put_group,
+};
 use wire::nvme::io::Opcode as Io;
 use wire::nvme::{CNTLID_DYNAMIC, Command, DISCOVERY_NQN, NqnField, Status, Text};
 
@@ -130,7 +131,11 @@ fn effects() -> Vec<u8> {
         put_effects(&mut page, io_effects(opcode.0), CommandEffects::SUPPORTED);
     }
     for opcode in [Io::WRITE, Io::WRITE_ZEROES, Io::DATASET_MANAGEMENT, Io::COPY] {
-        put_effects(&mut page, io_effects(opcode.0), CommandEffects::SUPPORTED | CommandEffects::BLOCK_CONTENT);
+        put_effects(
+            &mut page,
+            io_effects(opcode.0),
+            CommandEffects::SUPPORTED | CommandEffects::BLOCK_CONTENT,
+        );
     }
     page.to_vec()
 }
@@ -168,7 +173,8 @@ fn discovery(controller: &Controller) -> Vec<u8> {
         }
     }
     let mut header = [0; DiscoveryHeader::LENGTH];
-    DiscoveryHeader { genctr: node.generation(), numrec: entries.len() as u64, recfmt: 0 }.encode(&mut header);
+    DiscoveryHeader { genctr: node.generation(), numrec: entries.len() as u64, recfmt: 0 }
+        .encode(&mut header);
     let mut page = header.to_vec();
     for entry in entries {
         let mut bytes = [0; DiscoveryEntry::LENGTH];
@@ -178,12 +184,18 @@ fn discovery(controller: &Controller) -> Vec<u8> {
     page
 }
 
-fn entry(nqn: &str, portal: SocketAddr, port: usize, kind: DiscoveryType, flags: EntryFlags) -> DiscoveryEntry {
+fn entry(
+    nqn: &str,
+    portal: SocketAddr,
+    port: usize,
+    kind: DiscoveryType,
+    flags: EntryFlags,
+) -> DiscoveryEntry {
     DiscoveryEntry {
         trtype: TransportType::TCP,
         adrfam: if portal.is_ipv4() { AddressFamily::IPV4 } else { AddressFamily::IPV6 },
         subtype: kind,
-        treq: TransportRequirements::SECURE_CHANNEL_NOT_REQUIRED | TransportRequirements::DISABLE_SQ_FLOW_CONTROL,
+        treq: TransportRequirements::DISABLE_SQ_FLOW_CONTROL,
         portid: port as u16 + 1,
         cntlid: CNTLID_DYNAMIC,
         asqsz: ADMIN_QUEUE,

@@ -16,6 +16,8 @@ mod queue;
 mod receive;
 mod service;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 pub use node::{Namespace, Node, Subsystem};
 pub use service::Service;

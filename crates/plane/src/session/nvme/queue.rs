@@ -1,6 +1,7 @@
 //! A queue: a connection after its Connect command. Commands come in, get their data, run, and are completed.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,8 +10,8 @@ use ring::{Buffer, Notify};
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
 
-use super::controller::Controller;
 use super::connection::{Connection, Outcome};
+use super::controller::Controller;
 use super::io;
 use super::node::Link;
 use super::slots::{Full, Slot, SlotId, Slots};
@@ -24,6 +25,9 @@ const OFFSET_OF_CCCID: u32 = 8;
 const OFFSET_OF_TTAG: u32 = 10;
 const OFFSET_OF_DATAO: u32 = 12;
 const OFFSET_OF_DATAL: u32 = 16;
+
+/// Commands of a queue that ended before their data came and are remembered, so that the data is taken and dropped.
+const FORGOTTEN: usize = 64;
 
 /// Who carries out the commands of a queue.
 pub enum Role {
@@ -53,6 +57,8 @@ pub struct Queue {
     slots: RefCell<Slots>,
     /// The last command, if it is the first half of a fused operation.
     first: Cell<Option<SlotId>>,
+    /// Tags of commands that ended before all data they had asked for came: it may be under way still.
+    forgotten: RefCell<VecDeque<SlotId>>,
     changed: Notify,
 }
 
@@ -84,6 +90,7 @@ impl Queue {
             without_flow_control,
             slots: RefCell::new(Slots::new(usize::from(size))),
             first: Cell::new(None),
+            forgotten: RefCell::default(),
             changed: Notify::new(),
         })
     }
@@ -161,7 +168,10 @@ impl Queue {
             self.ready(id);
             return Ok(());
         }
-        if place.length() != wanted {
+        // Linux sends a whole page of ranges with Dataset Management, whatever their number. What is told in blocks is
+        // told exactly.
+        let exact = matches!(self.role, Role::Io(_)) && io::is_counted_in_blocks(command);
+        if place.length() < wanted || (exact && place.length() > wanted) {
             return Err(Status::DATA_SGL_LENGTH_INVALID.do_not_retry());
         }
         match place {
@@ -171,8 +181,8 @@ impl Queue {
                 self.slot(id, |slot| slot.buffer = data);
                 self.ready(id);
             }
-            DataPlace::InCapsule { offset, length } => {
-                let (start, end) = (offset as usize, (offset + length) as usize);
+            DataPlace::InCapsule { offset, .. } => {
+                let (start, end) = (offset as usize, offset as usize + wanted as usize);
                 let part = Buffer::copy_of(&data[start..end]);
                 self.slot(id, |slot| slot.buffer = part);
                 self.ready(id);
@@ -208,6 +218,10 @@ impl Queue {
     pub fn expect_data(&self, pdu: &H2CData, last: bool) -> Result<(SlotId, Buffer, usize), FatalError> {
         let id = SlotId::of_tag(pdu.ttag);
         let mut slots = self.slots.borrow_mut();
+        if slots.get(id).is_none() && pdu.datal <= NVME_MAXH2CDATA && self.forgotten.borrow().contains(&id) {
+            // Received, and dropped by `take_data`, which finds no command.
+            return Ok((id, Buffer::new(pdu.datal as usize), 0));
+        }
         let slot = slots.get(id).filter(|slot| slot.wanted > 0 && !slot.running);
         let slot = slot.ok_or(FatalError::field(OFFSET_OF_TTAG))?;
         if slot.command.cid != pdu.cccid {
@@ -276,7 +290,10 @@ impl Queue {
         let queue = self.clone();
         self.shard.ring().spawn(async move {
             let outcome = match &queue.role {
-                Role::Admin(controller) => controller.execute(&queue, &command, &buffer).await,
+                Role::Admin(controller) => {
+                    queue.wait_for_room((command.sgl.length as usize).min(TRANSFER_BYTES)).await;
+                    controller.execute(&queue, &command, &buffer).await
+                }
                 Role::Io(channels) => {
                     queue.wait_for_room(io::input(&command, channels)).await;
                     io::execute(&queue, channels, &command, buffer).await
@@ -293,7 +310,8 @@ impl Queue {
         let queue = self.clone();
         self.shard.ring().spawn(async move {
             let Role::Io(channels) = &queue.role else { return };
-            let (one, two) = io::compare_and_write(&queue, channels, (&compare, &expected), (&write, data)).await;
+            let (one, two) =
+                io::compare_and_write(&queue, channels, (&compare, &expected), (&write, data)).await;
             queue.finish(first, one);
             queue.finish(second, two);
         });
@@ -315,6 +333,9 @@ impl Queue {
         if self.first.get() == Some(id) {
             self.first.set(None);
         }
+        if slot.received < slot.wanted {
+            self.forget(id);
+        }
         // A half that fails before both run takes the other one with it.
         if let Some(partner) = slot.partner.filter(|_| !slot.running) {
             let failed = Status::COMMAND_ABORTED_DUE_TO_FAILED_FUSED_COMMAND;
@@ -326,6 +347,19 @@ impl Queue {
         let outcome = if aborted { Outcome::failed(Status::COMMAND_ABORT_REQUESTED) } else { outcome };
         self.complete(slot.command.cid, outcome);
         self.changed.notify();
+    }
+
+    fn forget(&self, id: SlotId) {
+        let mut forgotten = self.forgotten.borrow_mut();
+        if forgotten.len() >= FORGOTTEN {
+            forgotten.pop_front();
+        }
+        forgotten.push_back(id);
+    }
+
+    /// SQHD of the answer to Connect: all ones agree to do without it (Base 2.1 section 6.3).
+    pub fn first_sqhd(&self) -> u16 {
+        if self.without_flow_control { u16::MAX } else { self.sqhd.get() }
     }
 
     fn complete(&self, cid: u16, outcome: Outcome) {
@@ -367,5 +401,4 @@ impl Queue {
         }
         self.changed.until(|| (self.slots.borrow().len() == 0).then_some(())).await;
     }
-
 }

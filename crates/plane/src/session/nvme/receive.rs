@@ -3,11 +3,12 @@
 use std::rc::Rc;
 
 use ring::Buffer;
-use wire::nvme::{Command, Status};
 use wire::nvme::tcp::{
-    ADMIN_IN_CAPSULE, CapsuleCmd, CommonHeader, Crc32c, DataAlignment, DigestFlags, FatalError, Framing, H2CData, ICReq,
-    ICResp, MAX_HEADER_LENGTH, PFV_1_0, PduFlags, PduType, Sender, Shape, TermReq, header_digest,
+    ADMIN_IN_CAPSULE, CapsuleCmd, CommonHeader, Crc32c, DataAlignment, DigestFlags, FatalError, Framing,
+    H2CData, ICReq, ICResp, MAX_HEADER_LENGTH, PFV_1_0, PduFlags, PduType, Sender, Shape, TermReq,
+    header_digest,
 };
+use wire::nvme::{Command, Status};
 
 use super::connection::Connection;
 use super::queue::Queue;
@@ -78,7 +79,12 @@ async fn next(reader: &mut Reader, framing: Framing, limit: impl Fn(PduType) -> 
 }
 
 /// Receives the data of a PDU to `start` in `buffer`. False when its digest is wrong.
-async fn data(reader: &mut Reader, shape: &Shape, buffer: Buffer, start: usize) -> Result<(Buffer, bool), End> {
+async fn data(
+    reader: &mut Reader,
+    shape: &Shape,
+    buffer: Buffer,
+    start: usize,
+) -> Result<(Buffer, bool), End> {
     let end = start + shape.data;
     let buffer = reader.fill(buffer, start, end).await?;
     if !shape.data_digest {

@@ -4,11 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ring::{Buffer, Detached, Peer, Socket};
 use wire::nvme::fabrics::{
-    CONNECT_DATA_LENGTH, CommandType, Connect, ConnectAttributes, ConnectData, ConnectResult, InvalidParameter,
+    CONNECT_DATA_LENGTH, CommandType, Connect, ConnectAttributes, ConnectData, ConnectResult,
+    InvalidParameter,
 };
 use wire::nvme::{
     CNTLID_DYNAMIC, CNTLID_STATIC, Command, Completion, DISCOVERY_NQN, DataPlace, Status, fabrics,
@@ -19,7 +21,7 @@ use super::controller::Controller;
 use super::node::{Kind, Link, Node};
 use super::queue::{Queue, Role};
 use super::receive::{End, first_capsule, initialize, receive};
-use crate::limits::{CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD, LOGIN_TIME, NVME_QUEUE_ENTRIES, SEND_STALL};
+use crate::limits::{CONNECTIONS_PER_SHARD, LOGIN_TIME, LOGINS_PER_SHARD, NVME_QUEUE_ENTRIES, SEND_STALL};
 use crate::log::trouble;
 use crate::shard::Shard;
 use crate::spread::Welcome;
@@ -84,6 +86,12 @@ impl Service {
         self.controllers.borrow().values().cloned().collect()
     }
 
+    /// How many connections this core has.
+    #[cfg(test)]
+    pub fn connection_count(&self) -> usize {
+        self.connections.get()
+    }
+
     /// A connection from its first byte to its end.
     async fn live(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader) {
         let ring = self.shard.ring();
@@ -118,7 +126,8 @@ impl Service {
             Role::Io(_) => {
                 self.queues.borrow_mut().remove(&(cntlid, qid));
                 self.shard.tell(queue.link.shard, move |shard| {
-                    let controller = shard.service::<Service>().and_then(|service| service.controller(cntlid));
+                    let controller =
+                        shard.service::<Service>().and_then(|service| service.controller(cntlid));
                     if let Some(controller) = controller {
                         controller.leave(qid);
                     }
@@ -136,8 +145,12 @@ impl Service {
         match self.make_queue(connection, &command, &data).await {
             Ok(queue) => {
                 let result = ConnectResult { cntlid: queue.link.cntlid, ..ConnectResult::default() };
-                let completion =
-                    Completion { result: result.result(), sqhd: 1, cid: command.cid, ..Completion::default() };
+                let completion = Completion {
+                    result: result.result(),
+                    sqhd: queue.first_sqhd(),
+                    cid: command.cid,
+                    ..Completion::default()
+                };
                 connection.send_completion(completion);
                 let (cntlid, qid, host) = (queue.link.cntlid, queue.qid, queue.link.host.as_str());
                 if qid == 0 {
@@ -158,7 +171,8 @@ impl Service {
         command: &Command,
         data: &Buffer,
     ) -> Result<Rc<Queue>, Refusal> {
-        let is_connect = command.opcode == fabrics::OPCODE && CommandType::of(command) == CommandType::CONNECT;
+        let is_connect =
+            command.opcode == fabrics::OPCODE && CommandType::of(command) == CommandType::CONNECT;
         if !is_connect {
             return Err((Status::COMMAND_SEQUENCE_ERROR.do_not_retry(), 0));
         }
@@ -180,7 +194,12 @@ impl Service {
         } else {
             let link = self.find_controller(&connect, &data).await?;
             let Kind::Io(subsystem) = &link.kind else { return Err(refuse(InvalidParameter::QID)) };
-            let channels = subsystem.namespaces.iter().map(|namespace| self.shard.volume(namespace.volume)).collect();
+            // Ended or reset since it let the queue in: that found no queue here to end.
+            if !link.ready.load(Ordering::Acquire) {
+                return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
+            }
+            let channels =
+                subsystem.namespaces.iter().map(|namespace| self.shard.volume(namespace.volume)).collect();
             (link.clone(), Role::Io(channels))
         };
         let without_flow_control = connect.cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL);
