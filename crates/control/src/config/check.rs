@@ -122,11 +122,15 @@ fn subsystems(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
         }
         let before = admitted.take();
         let hosts = namespace.hosts.iter().map(String::as_str);
-        let both: Vec<_> = hosts.filter(|host| before.as_ref().is_none_or(|old| old.contains(host))).collect();
+        let both: Vec<_> =
+            hosts.filter(|host| before.as_ref().is_none_or(|old| old.contains(host))).collect();
         if both.is_empty() && before.is_some_and(|old| !old.is_empty()) {
             problems.add_hint(
                 read.name_span.clone(),
-                format!("with this volume, no host may use all volumes of the subsystem `{}`", namespace.subsystem),
+                format!(
+                    "with this volume, no host may use all volumes of the subsystem `{}`",
+                    namespace.subsystem
+                ),
                 "name one host in `hosts` of all of them, or take another `subsystem`",
             );
         }

@@ -102,8 +102,7 @@ fn nvme(text: &mut String, config: &Config, volume: &Volume, portals: &Portals) 
 
 /// Its place among the volumes of its subsystem, from 1, in the order of the file.
 fn nsid(config: &Config, volume: &Volume) -> usize {
-    let shares =
-        |other: &&Volume| other.nvme.is_offered && other.nvme.subsystem == volume.nvme.subsystem;
+    let shares = |other: &&Volume| other.nvme.is_offered && other.nvme.subsystem == volume.nvme.subsystem;
     let namespaces = config.volumes.iter().filter(shares);
     namespaces.take_while(|other| other.name != volume.name).count() + 1
 }

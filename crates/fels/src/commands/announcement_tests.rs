@@ -100,7 +100,8 @@ fn many_volumes_are_cut_short_and_none_is_told() {
 fn a_volume_over_nvme_is_announced_with_its_namespace() {
     let shared = "subsystem = \"shared\"\nhosts = [\"nqn.2014-08.com.example:a\"]";
     let hidden = "subsystem = \"shared\"\nnvme = false";
-    let text = "[nvme]\n".to_owned() + &volume("one", shared) + &volume("two", hidden) + &volume("three", shared);
+    let text =
+        "[nvme]\n".to_owned() + &volume("one", shared) + &volume("two", hidden) + &volume("three", shared);
     let config = Config::parse(&text, "fels.toml").unwrap();
     let portals = |portals: [&str; 1]| portals.map(|portal| portal.parse().unwrap()).to_vec();
     let portals = Portals {
