@@ -103,6 +103,7 @@ pub struct Guest {
     archive: cpio::Archive,
     copied: BTreeSet<PathBuf>,
     loads: String,
+    cpus: usize,
 }
 
 impl Guest {
@@ -125,7 +126,14 @@ impl Guest {
             );
             let _ = writeln!(loads, "insmod /modules/{name} || fail 'module {name}'");
         }
-        Self { kernel, archive, copied: BTreeSet::new(), loads }
+        Self { kernel, archive, copied: BTreeSet::new(), loads, cpus: 1 }
+    }
+
+    /// How many processors it has; one, unless said.
+    #[must_use]
+    pub fn cpus(mut self, count: usize) -> Self {
+        self.cpus = count;
+        self
     }
 
     /// Adds a program of this machine with the libraries it needs, in /usr/sbin. A name that busybox has too
@@ -195,6 +203,7 @@ impl Guest {
                 "-monitor",
                 "none",
             ])
+            .args(["-smp", &self.cpus.to_string()])
             .args(["-serial", "stdio", "-nic", "user,model=virtio-net-pci"])
             .args(["-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on"])
             .arg("-kernel")

@@ -11,11 +11,13 @@ pub mod guest;
 pub mod initiator;
 pub mod journal;
 pub mod node;
+mod spoil;
 pub mod stamp;
 pub mod tool;
 pub mod volume;
 
 pub use node::{Bed, Node};
+pub use spoil::spoil;
 pub use tool::Tool;
 pub use volume::Volume;
 

@@ -42,6 +42,7 @@ pub fn binary() -> PathBuf {
 pub struct Bed {
     volumes: Vec<Volume>,
     portals: usize,
+    nvme: bool,
     shards: usize,
     data: Option<PathBuf>,
     small_disk: Option<String>,
@@ -53,6 +54,7 @@ impl Default for Bed {
         Self {
             volumes: Vec::new(),
             portals: 1,
+            nvme: false,
             shards: 2,
             data: None,
             small_disk: None,
@@ -71,6 +73,13 @@ impl Bed {
     #[must_use]
     pub fn portals(mut self, count: usize) -> Self {
         self.portals = count;
+        self
+    }
+
+    /// Serves NVMe/TCP too, on a portal of its own and one for discovery.
+    #[must_use]
+    pub fn nvme(mut self) -> Self {
+        self.nvme = true;
         self
     }
 
@@ -107,7 +116,7 @@ impl Bed {
     pub fn try_start(self) -> Result<Node, Refusal> {
         let folder = tempfile::Builder::new().prefix("fels-bed-").tempdir().expect("a temporary directory");
         let data = self.data.clone().unwrap_or_else(|| folder.path().join("data"));
-        let ports = vec![0; self.portals];
+        let ports = vec![0; self.portals + if self.nvme { 2 } else { 0 }];
         let mut node = Node { bed: self, folder, data, ports, child: None };
         node.launch()?;
         Ok(node)
@@ -180,11 +189,18 @@ impl Node {
     }
 
     fn config(&self) -> String {
-        let listen =
-            self.ports.iter().map(|port| format!("\"127.0.0.1:{port}\"")).collect::<Vec<_>>().join(", ");
+        let portal = |port: &u16| format!("\"127.0.0.1:{port}\"");
+        let (iscsi, nvme) = self.ports.split_at(self.bed.portals);
+        let listen = iscsi.iter().map(portal).collect::<Vec<_>>().join(", ");
+        let nvme = match nvme {
+            [io, discovery] => {
+                format!("[nvme]\nlisten = [{}]\ndiscovery = [{}]\n\n", portal(io), portal(discovery))
+            }
+            _ => String::new(),
+        };
         let volumes = self.bed.volumes.iter().map(Volume::to_toml).collect::<Vec<_>>().join("\n");
         format!(
-            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{volumes}",
+            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{nvme}{volumes}",
             self.bed.extra,
             self.data.display(),
             self.bed.shards
@@ -199,6 +215,12 @@ impl Node {
     /// Port of portal number `portal`, in the order of the configuration.
     pub fn port(&self, portal: usize) -> u16 {
         self.ports[portal]
+    }
+
+    /// Ports of NVMe/TCP: of the subsystems, and of discovery.
+    pub fn nvme_ports(&self) -> (u16, u16) {
+        assert!(self.bed.nvme, "the bed serves no NVMe");
+        (self.ports[self.bed.portals], self.ports[self.bed.portals + 1])
     }
 
     /// `iscsi://` URL of a volume by the first portal.

@@ -11,6 +11,7 @@ pub struct Volume {
     block_size: u32,
     chap: Option<(String, String)>,
     chap_mutual: Option<(String, String)>,
+    extra: String,
 }
 
 impl Volume {
@@ -23,6 +24,7 @@ impl Volume {
             block_size: 512,
             chap: None,
             chap_mutual: None,
+            extra: String::new(),
         }
     }
 
@@ -57,6 +59,13 @@ impl Volume {
         self
     }
 
+    /// Lines put at the end of its table.
+    #[must_use]
+    pub fn extra(mut self, lines: &str) -> Self {
+        self.extra = lines.into();
+        self
+    }
+
     /// Target name of the volume.
     pub fn target(&self) -> String {
         target(&self.name)
@@ -73,7 +82,7 @@ impl Volume {
         if let Some((user, secret)) = &self.chap_mutual {
             let _ = writeln!(text, "chap_mutual = {{ user = \"{user}\", secret = \"{secret}\" }}");
         }
-        text
+        text + &self.extra
     }
 }
 

@@ -8,4 +8,5 @@ pub mod state;
 
 pub use config::{Config, ConfigErrors};
 pub use node::{Node, start};
+pub use plane::core::Portals;
 pub use state::{DataDirectory, StateError, VolumeId};

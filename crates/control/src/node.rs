@@ -1,11 +1,10 @@
 //! How a node is started from its configuration, and stopped: a thread for each shard, each with its reactor.
 
-use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plane::core::{Core, Prepared, prepare};
+use plane::core::{Core, Portals, Prepared, drain, prepare};
 use plane::limits::DRAIN_TIME;
 use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
@@ -22,7 +21,7 @@ const PORT_WAIT: Duration = Duration::from_secs(2);
 
 /// A node that serves.
 pub struct Node {
-    portals: Vec<SocketAddr>,
+    portals: Portals,
     peers: Peers,
     threads: Vec<JoinHandle<()>>,
     _data: DataDirectory,
@@ -87,7 +86,7 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
     let (tell_ready, ready) = mpsc::channel();
     let mut threads = Vec::with_capacity(config.shards);
     if let Some(mail) = mails.next() {
-        let (peers, tell_ready, portals) = (peers.clone(), tell_ready.clone(), config.iscsi.listen.clone());
+        let (peers, tell_ready, portals) = (peers.clone(), tell_ready.clone(), portals(config));
         threads
             .push(spawn(0, move || first_shard(plan, &portals, peers, mail, &tell_prepared, &tell_ready))?);
     }
@@ -97,9 +96,11 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
         threads.push(spawn(index, move || shard(index, &prepared, peers, mail, &tell_ready))?);
     }
     drop(tell_ready);
-    let mut portals = Vec::new();
+    let mut portals = Portals::default();
     for _ in 0..threads.len() {
-        portals.extend(ready.recv().map_err(|_| gone())??);
+        if let Some(open) = ready.recv().map_err(|_| gone())?? {
+            portals = open;
+        }
     }
     for volume in &prepared.volumes {
         let way = match volume.is_direct() {
@@ -109,7 +110,25 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
         };
         tracing::info!(volume = volume.name(), bytes = volume.options().bytes, "serving, {way}");
     }
+    if config.nvme.is_some() {
+        for volume in config.volumes.iter().filter(|volume| !volume.nvme.is_offered) {
+            tracing::info!(
+                volume = volume.name,
+                "not served over NVMe, which has no authentication yet; `nvme = true` with `hosts` on the volume would"
+            );
+        }
+    }
     Ok(Node { portals, peers, threads, _data: data })
+}
+
+/// Where is to be listened.
+fn portals(config: &Config) -> Portals {
+    let nvme = config.nvme.as_ref();
+    Portals {
+        iscsi: config.iscsi.listen.clone(),
+        nvme: nvme.map_or_else(Vec::new, |nvme| nvme.listen.clone()),
+        nvme_discovery: nvme.map_or_else(Vec::new, |nvme| nvme.discovery.clone()),
+    }
 }
 
 fn gone() -> StartError {
@@ -130,11 +149,11 @@ fn spawn(index: usize, work: impl FnOnce() + Send + 'static) -> Started<JoinHand
 /// The first shard prepares the volumes for all and keeps their locks; it opens the portals.
 fn first_shard(
     plan: plane::core::Plan,
-    portals: &[SocketAddr],
+    portals: &Portals,
     peers: Peers,
     mail: Mail,
     tell_prepared: &Sender<Started<Prepared>>,
-    tell_ready: &Sender<Started<Vec<SocketAddr>>>,
+    tell_ready: &Sender<Started<Option<Portals>>>,
 ) {
     let reactor = match Reactor::new(&Options::default()) {
         Ok(reactor) => reactor,
@@ -147,7 +166,7 @@ fn first_shard(
     };
     tell_prepared.send(Ok(prepared.clone())).ok();
     run(0, &reactor, &prepared, peers, mail, |core| {
-        let listening = listen(core, portals).map_err(|error| StartError::from_text(&error));
+        let listening = listen(core, portals).map(Some).map_err(|error| StartError::from_text(&error));
         let listens = listening.is_ok();
         tell_ready.send(listening).ok();
         listens
@@ -156,7 +175,7 @@ fn first_shard(
 
 /// Opens the portals. A port that is taken is asked for again for a moment: the kernel frees the ports of a node that
 /// was killed only some milliseconds after its end, when its io_uring is gone.
-fn listen(core: &Core, portals: &[SocketAddr]) -> Result<Vec<SocketAddr>, plane::core::ListenError> {
+fn listen(core: &Core, portals: &Portals) -> Result<Portals, plane::core::ListenError> {
     let deadline = Instant::now() + PORT_WAIT;
     loop {
         match core.listen(portals) {
@@ -175,13 +194,13 @@ fn shard(
     prepared: &Prepared,
     peers: Peers,
     mail: Mail,
-    tell_ready: &Sender<Started<Vec<SocketAddr>>>,
+    tell_ready: &Sender<Started<Option<Portals>>>,
 ) {
     let reactor = match Reactor::new(&Options::default()) {
         Ok(reactor) => reactor,
         Err(error) => return drop(tell_ready.send(Err(StartError::from_text(&error)))),
     };
-    run(index, &reactor, prepared, peers, mail, |_| tell_ready.send(Ok(Vec::new())).is_ok());
+    run(index, &reactor, prepared, peers, mail, |_| tell_ready.send(Ok(None)).is_ok());
 }
 
 /// Runs a core until it is told to stop. `ready` is called when it is built; false ends it.
@@ -206,9 +225,9 @@ fn run(
 }
 
 impl Node {
-    /// The addresses that are listened on, in the order of the configuration, with the port that
-    /// was given by the kernel where the configuration says 0.
-    pub fn portals(&self) -> &[SocketAddr] {
+    /// Where is listened, in the order of the configuration, with the port that was given by the kernel where the
+    /// configuration says 0.
+    pub fn portals(&self) -> &Portals {
         &self.portals
     }
 
@@ -216,14 +235,12 @@ impl Node {
     pub fn shutdown(self) -> Result<(), ShutdownError> {
         let deadline = Instant::now() + DRAIN_TIME;
         let count = self.threads.len();
-        let drained = self.on_every(|core_shard, done| {
-            if let Some(service) = core_shard.service::<plane::session::iscsi::Service>() {
-                let ring = core_shard.ring().clone();
-                ring.spawn(async move {
-                    service.drain(GRACE).await;
-                    done.send(Ok(())).ok();
-                });
-            }
+        let drained = self.on_every(|shard, done| {
+            let ring = shard.ring().clone();
+            ring.spawn(async move {
+                drain(&shard, GRACE).await;
+                done.send(Ok(())).ok();
+            });
         });
         let mut result = wait(&drained, count, deadline);
         // Even when something did not end in time: what was acknowledged is made durable.

@@ -18,7 +18,7 @@ const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// What the configuration wishes for.
 pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
     Plan {
-        offers: config.volumes.iter().map(|volume| offer(volume, data)).collect(),
+        offers: config.volumes.iter().map(|volume| offer(config, volume, data)).collect(),
         discovery: authentication(&config.iscsi.discovery_chap, None),
         iscsi: IscsiOptions {
             nop_interval: config.iscsi.nop_interval.unwrap_or(NEVER),
@@ -27,7 +27,7 @@ pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
     }
 }
 
-fn offer(volume: &Volume, data: &DataDirectory) -> Offer {
+fn offer(config: &Config, volume: &Volume, data: &DataDirectory) -> Offer {
     let backing = match &volume.backing {
         Backing::File(path) => PlaneBacking::File(path.clone()),
         Backing::Device(path) => PlaneBacking::Device(path.clone()),
@@ -47,6 +47,8 @@ fn offer(volume: &Volume, data: &DataDirectory) -> Offer {
         alias: volume.alias.clone(),
         authentication: authentication(&volume.chap, volume.chap_mutual.as_ref()),
         initiators: volume.allow.iter().map(|initiator| name(initiator)).collect(),
+        subsystem: (config.nvme.is_some() && volume.nvme.is_offered).then(|| volume.nvme.subsystem_nqn()),
+        hosts: volume.nvme.hosts.clone(),
     }
 }
 

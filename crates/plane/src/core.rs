@@ -1,17 +1,23 @@
 //! A node's data plane put together: volumes prepared once, then a shard with its session rooms on every core.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use ring::{File, Listener, Ring};
+use ring::{File, Listener, PooledFuture, Ring};
 use wire::iscsi::IscsiName;
 
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
+use crate::session::nvme;
 use crate::session::scsi::Unit;
 use crate::shard::{Mail, Peers, Shard};
+use crate::spread::accept;
 use crate::volume::{Channel, OpenError, Volume, VolumeOptions};
 
 /// A volume and how it is offered.
@@ -27,6 +33,10 @@ pub struct Offer {
     pub authentication: Authentication,
     /// The initiators that may use it; empty means all.
     pub initiators: Vec<IscsiName>,
+    /// The NVMe subsystem of which it is a namespace; none keeps it off NVMe.
+    pub subsystem: Option<String>,
+    /// The NVMe hosts that may use it; empty means all.
+    pub hosts: Vec<String>,
 }
 
 /// What a node is to serve.
@@ -47,6 +57,8 @@ pub struct Prepared {
     pub volumes: Vec<Arc<Volume>>,
     /// iSCSI.
     pub iscsi: Arc<Node>,
+    /// NVMe/TCP.
+    pub nvme: Arc<nvme::Node>,
 }
 
 /// Keeps volumes from other processes; lives on the core that prepared them.
@@ -55,6 +67,7 @@ pub struct Locks(#[allow(dead_code, reason = "held, not used")] Vec<File>);
 /// Checks, makes and locks what the volumes live in.
 pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
     let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    let subsystems = subsystems(&plan.offers);
     for (index, offer) in plan.offers.into_iter().enumerate() {
         let (volume, lock) = Volume::prepare(ring, offer.volume).await?;
         let write_cache = volume.stack(ring)?.geometry().write_cache;
@@ -70,7 +83,22 @@ pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenE
         locks.extend(lock);
     }
     let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
-    Ok((Prepared { volumes, iscsi }, Locks(locks)))
+    Ok((Prepared { volumes, iscsi, nvme: nvme::Node::new(subsystems) }, Locks(locks)))
+}
+
+/// The subsystems that the offers name, each with its namespaces in the order of the offers. A host may use a subsystem
+/// that all of its volumes let it use.
+fn subsystems(offers: &[Offer]) -> Vec<Arc<nvme::Subsystem>> {
+    let mut subsystems: Vec<nvme::Subsystem> = Vec::new();
+    for (volume, offer) in offers.iter().enumerate() {
+        let Some(nqn) = &offer.subsystem else { continue };
+        let place = subsystems.iter().position(|subsystem| subsystem.nqn == *nqn).unwrap_or_else(|| {
+            subsystems.push(nvme::Subsystem::new(nqn, offer.volume.id));
+            subsystems.len() - 1
+        });
+        subsystems[place].add(volume, offer.volume.id, &offer.hosts);
+    }
+    subsystems.into_iter().map(Arc::new).collect()
 }
 
 /// One core of the node.
@@ -79,6 +107,8 @@ pub struct Core {
     pub shard: Rc<Shard>,
     /// Its iSCSI.
     pub iscsi: Rc<Service>,
+    /// Its NVMe/TCP.
+    pub nvme: Rc<nvme::Service>,
 }
 
 impl Core {
@@ -96,24 +126,27 @@ impl Core {
         }
         let shard = Shard::new(index, ring.clone(), peers, mail, channels);
         let iscsi = Service::install(&shard, &prepared.iscsi);
-        Ok(Core { shard, iscsi })
+        let nvme = nvme::Service::install(&shard, &prepared.nvme);
+        Ok(Core { shard, iscsi, nvme })
     }
 
-    /// Opens the portals on this core; what comes in is spread over all of them. Gives where it listens.
-    pub fn listen(&self, portals: &[SocketAddr]) -> Result<Vec<SocketAddr>, ListenError> {
-        let mut listeners = Vec::with_capacity(portals.len());
-        for portal in portals {
-            let failed = |source| ListenError { portal: *portal, source };
-            let listener = Listener::bind(self.shard.ring(), *portal).map_err(failed)?;
-            let address = listener.address().map_err(failed)?;
-            listeners.push((Rc::new(listener), address));
+    /// Opens the portals on this core; what comes in is spread over all of them. Gives where it really listens.
+    pub fn listen(&self, portals: &Portals) -> Result<Portals, ListenError> {
+        let ring = self.shard.ring();
+        let (iscsi, nvme) = (bind(ring, &portals.iscsi)?, bind(ring, &portals.nvme)?);
+        let discovery = bind(ring, &portals.nvme_discovery)?;
+        let open =
+            Portals { iscsi: iscsi.addresses, nvme: nvme.addresses, nvme_discovery: discovery.addresses };
+        // Only when all are open: a node listens everywhere or nowhere.
+        self.iscsi.node().set_portals(open.iscsi.clone());
+        self.nvme.node().set_portals(open.nvme.clone(), open.nvme_discovery.clone());
+        for listener in iscsi.listeners {
+            ring.spawn_later(accept(self.iscsi.clone(), listener));
         }
-        let addresses: Vec<_> = listeners.iter().map(|(_, address)| *address).collect();
-        self.iscsi.node().set_portals(addresses.clone());
-        for (listener, _) in listeners {
-            self.shard.ring().spawn_later(self.iscsi.clone().accept(listener));
+        for listener in nvme.listeners.into_iter().chain(discovery.listeners) {
+            ring.spawn_later(accept(self.nvme.clone(), listener));
         }
-        Ok(addresses)
+        Ok(open)
     }
 
     /// Makes every acknowledged write of every volume durable.
@@ -125,14 +158,58 @@ impl Core {
     }
 }
 
+/// Takes no more connections on this core, lets every room end what is under way for about `grace`, and closes what is
+/// left.
+pub async fn drain(shard: &Shard, grace: Duration) {
+    let rooms = [
+        shard.service::<Service>().map(|room| PooledFuture::future(room.drain(grace))),
+        shard.service::<nvme::Service>().map(|room| PooledFuture::future(room.drain())),
+    ];
+    let mut left: Vec<_> = rooms.into_iter().flatten().collect();
+    poll_fn(|context| {
+        left.retain_mut(|room| Pin::new(room).poll(context).is_pending());
+        if left.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Where a node listens, a list for each protocol. Port 0 takes a free one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Portals {
+    /// iSCSI.
+    pub iscsi: Vec<SocketAddr>,
+    /// NVMe/TCP: I/O and discovery controllers.
+    pub nvme: Vec<SocketAddr>,
+    /// NVMe/TCP: where hosts look for discovery controllers.
+    pub nvme_discovery: Vec<SocketAddr>,
+}
+
+/// Portals of one protocol that are open.
+#[derive(Default)]
+struct Open {
+    listeners: Vec<Rc<Listener>>,
+    addresses: Vec<SocketAddr>,
+}
+
+fn bind(ring: &Ring, portals: &[SocketAddr]) -> Result<Open, ListenError> {
+    let mut open = Open::default();
+    for portal in portals {
+        let failed = |source| ListenError { portal: portal.to_string(), source };
+        let listener = Listener::bind(ring, *portal).map_err(failed)?;
+        open.addresses.push(listener.address().map_err(failed)?);
+        open.listeners.push(Rc::new(listener));
+    }
+    Ok(open)
+}
+
 /// A portal cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot listen on {portal}: {source}; hint: another program may use the port (`ss -ltnp`), or the address is not this machine's"
+    "cannot listen on {portal}: {source}; hint: another program may use it (`ss -lntxp`), or the address is not this machine's"
 )]
 pub struct ListenError {
-    /// Which.
-    pub portal: SocketAddr,
+    /// Which: an address, or the path of a unix socket.
+    pub portal: String,
     /// Why.
     pub source: std::io::Error,
 }

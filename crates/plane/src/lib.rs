@@ -9,9 +9,11 @@ pub mod error;
 pub mod layers;
 pub mod limits;
 mod log;
+pub mod memory_gate;
 pub mod request;
 pub mod session;
 pub mod shard;
+pub mod spread;
 pub mod transport;
 pub mod volume;
 

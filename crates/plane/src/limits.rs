@@ -78,6 +78,30 @@ pub const ANSWER_QUEUE_BYTES: usize = 32 << 20;
 /// Time in which a peer has to take some of what we send.
 pub const SEND_STALL: Duration = Duration::from_secs(30);
 
+/// NVMe controllers of one node: each has an admin queue and its state.
+pub const CONTROLLERS: usize = 16_384;
+
+/// I/O queues of one NVMe controller; hosts make one per core.
+pub const NVME_QUEUES: u16 = 128;
+
+/// Entries of an NVMe queue (CAP.MQES + 1).
+pub const NVME_QUEUE_ENTRIES: u16 = 1024;
+
+/// Data within an NVMe I/O capsule (IOCCSZ): writes up to this need no R2T. A queue full of them is 16 MiB.
+pub const NVME_IN_CAPSULE: u32 = 16 << 10;
+
+/// Data of one H2CData PDU (MAXH2CDATA).
+pub const NVME_MAXH2CDATA: u32 = 1 << 20;
+
+/// Asynchronous Event Requests of one controller (AERL + 1).
+pub const NVME_EVENT_REQUESTS: usize = 4;
+
+/// Entries of the error log page of one controller (ELPE + 1).
+pub const NVME_ERROR_ENTRIES: usize = 16;
+
+/// Bytes that one NVMe Copy moves: it holds a place in the queue for its time.
+pub const COPY_BYTES: usize = 64 << 20;
+
 /// Log lines per second about one kind of trouble with peers; the rest is counted.
 pub const LOG_LINES_PER_SECOND: u32 = 20;
 

@@ -14,7 +14,7 @@ pub const ALIGNMENT: usize = 4096;
 const SMALLEST: usize = 4096;
 /// Largest buffer that can be had, in bytes.
 pub const LARGEST: usize = SMALLEST << (CLASSES - 1);
-const CLASSES: usize = 13; // 4 KiB to 16 MiB
+const CLASSES: usize = 14; // 4 KiB to 32 MiB
 /// What a thread keeps for later, in bytes; beyond it memory returns to the system.
 const KEEP: usize = 64 << 20;
 

@@ -16,6 +16,7 @@ use crate::file::FileOptions;
 use crate::handle::own;
 use crate::op::{Keep, OpKey, Operation, Orphan, Table};
 use crate::sim::{Afar, Driver as Simulated};
+use crate::unix;
 use crate::uring::{Uring, Wait, checked};
 
 /// Connections that the kernel may hold for us before they are accepted.
@@ -117,6 +118,30 @@ impl Driver {
                 checked(unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })
             }
             Driver::Simulated(world) => world.socket(to),
+        }
+    }
+
+    /// See [`crate::Listener::bind_unix`].
+    pub(crate) fn listen_unix(&self, path: &Path) -> io::Result<RawFd> {
+        match self {
+            Driver::Kernel(_) => unix::listen(path, BACKLOG),
+            Driver::Simulated(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// A unix socket that is not connected yet.
+    pub(crate) fn socket_unix(&self) -> io::Result<RawFd> {
+        match self {
+            Driver::Kernel(_) => unix::socket().map(IntoRawFd::into_raw_fd),
+            Driver::Simulated(_) => Err(io::ErrorKind::Unsupported.into()),
+        }
+    }
+
+    /// The process at the other end of a unix socket.
+    pub(crate) fn peer_process(&self, descriptor: RawFd) -> io::Result<u32> {
+        match self {
+            Driver::Kernel(_) => unix::peer_process(descriptor),
+            Driver::Simulated(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 

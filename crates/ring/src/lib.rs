@@ -26,8 +26,10 @@ pub mod sim;
 mod socket;
 mod task;
 mod timers;
+mod unix;
 mod uring;
 
+pub use address::Peer;
 pub use buffer::{ALIGNMENT, Buffer, LARGEST, Shared, in_use};
 pub use chunk::Chunk;
 pub use clock::Instant;

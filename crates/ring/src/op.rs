@@ -44,6 +44,10 @@ pub(crate) enum Operation {
     Connect {
         to: SocketAddr,
     },
+    /// To the address that is kept, of so many bytes.
+    ConnectUnix {
+        length: u32,
+    },
     /// Into a buffer of the driver's choice.
     Receive,
     /// Into the buffer from `start`.

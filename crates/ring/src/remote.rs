@@ -5,6 +5,7 @@
 //! task of the executor that runs right now is a push onto its queue; any other goes through [`Remote`].
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,22 +14,23 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use crate::task::Executor;
 
-/// Executor (16 bits), generation (16 bits), task (32 bits).
+/// Executor (24 bits), generation (16 bits), task (24 bits).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TaskId(u64);
 
 impl TaskId {
-    pub(crate) fn new(executor: u16, generation: u16, task: u32) -> TaskId {
-        TaskId(u64::from(executor) << 48 | u64::from(generation) << 32 | u64::from(task))
+    pub(crate) fn new(executor: u32, generation: u16, task: u32) -> TaskId {
+        debug_assert!(executor < EXECUTORS && task < 1 << 24);
+        TaskId(u64::from(executor) << 40 | u64::from(generation) << 24 | u64::from(task))
     }
-    pub(crate) fn executor(self) -> u16 {
-        (self.0 >> 48) as u16
+    pub(crate) fn executor(self) -> u32 {
+        (self.0 >> 40) as u32
     }
     pub(crate) fn generation(self) -> u16 {
-        (self.0 >> 32) as u16
+        (self.0 >> 24) as u16
     }
     pub(crate) fn task(self) -> usize {
-        (self.0 & 0xffff_ffff) as usize
+        (self.0 & 0xff_ffff) as usize
     }
 
     pub(crate) fn waker(self) -> Waker {
@@ -48,7 +50,7 @@ impl TaskId {
             }
         }
         let remotes = REMOTES.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Some(remote)) = remotes.get(self.executor() as usize) {
+        if let Some(remote) = remotes.live.get(&self.executor()) {
             remote.push(self);
         }
     }
@@ -81,7 +83,16 @@ pub(crate) fn enter<T>(executor: &Executor, turn: impl FnOnce() -> T) -> T {
     turn()
 }
 
-static REMOTES: RwLock<Vec<Option<Arc<Remote>>>> = RwLock::new(Vec::new());
+/// Numbers of executors; a number comes again only after all others: a waker that outlives its executor must not wake a
+/// task of another one, which a seeded world would notice as a run that is not the same again.
+const EXECUTORS: u32 = 1 << 24;
+
+struct Remotes {
+    next: u32,
+    live: BTreeMap<u32, Arc<Remote>>,
+}
+
+static REMOTES: RwLock<Remotes> = RwLock::new(Remotes { next: 0, live: BTreeMap::new() });
 
 /// Where other threads leave wake-ups for an executor.
 pub(crate) struct Remote {
@@ -94,20 +105,21 @@ pub(crate) struct Remote {
 
 impl Remote {
     /// Registers an executor and gives its number.
-    pub(crate) fn register(bell: Option<OwnedFd>) -> (u16, Arc<Remote>) {
+    pub(crate) fn register(bell: Option<OwnedFd>) -> (u32, Arc<Remote>) {
         let remote = Arc::new(Remote { pending: Mutex::default(), told: AtomicBool::new(false), bell });
         let mut remotes = REMOTES.write().unwrap_or_else(PoisonError::into_inner);
-        let free = remotes.iter().position(Option::is_none).unwrap_or_else(|| {
-            remotes.push(None);
-            remotes.len() - 1
-        });
-        remotes[free] = Some(remote.clone());
-        (u16::try_from(free).expect("fewer than 65536 executors live at once"), remote)
+        assert!(remotes.live.len() < EXECUTORS as usize, "fewer than 2^24 executors live at once");
+        let mut id = remotes.next;
+        while remotes.live.contains_key(&id) {
+            id = (id + 1) % EXECUTORS;
+        }
+        remotes.next = (id + 1) % EXECUTORS;
+        remotes.live.insert(id, remote.clone());
+        (id, remote)
     }
 
-    pub(crate) fn unregister(id: u16) {
-        let mut remotes = REMOTES.write().unwrap_or_else(PoisonError::into_inner);
-        remotes[id as usize] = None;
+    pub(crate) fn unregister(id: u32) {
+        REMOTES.write().unwrap_or_else(PoisonError::into_inner).live.remove(&id);
     }
 
     fn push(&self, task: TaskId) {

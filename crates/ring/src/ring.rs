@@ -279,6 +279,7 @@ impl Ring {
             Abandoned::InFlight(
                 Operation::Accept
                 | Operation::Connect { .. }
+                | Operation::ConnectUnix { .. }
                 | Operation::Receive
                 | Operation::ReceiveInto { .. }
                 | Operation::Send,

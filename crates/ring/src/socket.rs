@@ -1,12 +1,14 @@
-//! TCP: listeners and connections.
+//! TCP and unix sockets: listeners and connections.
 
 use std::io;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::RawFd;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use crate::address::{self, Peer};
 use crate::buffer::Buffer;
 use crate::chunk::Chunk;
 use crate::file::count;
@@ -17,28 +19,50 @@ use crate::send_list::{MAX_SEGMENTS, SendList};
 use crate::sim::Afar;
 
 /// Waits for connections.
-pub struct Listener(Rc<Handle>);
+pub struct Listener {
+    handle: Rc<Handle>,
+    /// The file of a unix socket; it goes with the listener.
+    path: Option<PathBuf>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            std::fs::remove_file(path).ok();
+        }
+    }
+}
 
 impl Listener {
     /// Listens on `address`; port 0 takes a free one.
     pub fn bind(ring: &Ring, address: SocketAddr) -> io::Result<Listener> {
-        Ok(Listener(ring.handle(ring.0.driver.listen(address)?)))
+        Ok(Listener { handle: ring.handle(ring.0.driver.listen(address)?), path: None })
     }
 
-    /// Where it listens.
+    /// Listens on a unix socket at `path`, which its owner alone may use (mode 0600). The file that a dead listener
+    /// has left there is replaced; where one lives, this is `AddrInUse`. The file is removed with the listener.
+    pub fn bind_unix(ring: &Ring, path: &Path) -> io::Result<Listener> {
+        let handle = ring.handle(ring.0.driver.listen_unix(path)?);
+        Ok(Listener { handle, path: Some(path.to_owned()) })
+    }
+
+    /// Where it listens. A unix socket has no such address.
     pub fn address(&self) -> io::Result<SocketAddr> {
-        self.0.ring().0.driver.local(self.0.descriptor)
+        self.handle.ring().0.driver.local(self.handle.descriptor)
     }
 
     /// The next connection and its peer.
-    pub async fn accept(&self) -> io::Result<(Socket, SocketAddr)> {
-        let ring = self.0.ring();
-        let outcome = ring.submit(&self.0, Operation::Accept, Keep::Nothing).await;
+    pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
+        let ring = self.handle.ring();
+        let outcome = ring.submit(&self.handle, Operation::Accept, Keep::Nothing).await;
         count(&outcome)?;
         let socket = Socket(ring.handle(outcome.result));
-        ring.0.driver.set_no_delay(outcome.result)?;
-        let peer = ring.peer(outcome.result)?;
-        Ok((socket, peer))
+        let driver = &ring.0.driver;
+        if self.path.is_some() {
+            return Ok((socket, Peer::Unix { process: driver.peer_process(outcome.result)? }));
+        }
+        driver.set_no_delay(outcome.result)?;
+        Ok((socket, Peer::Inet(ring.peer(outcome.result)?)))
     }
 }
 
@@ -70,6 +94,17 @@ impl Socket {
         let address = Box::new(unsafe { std::mem::zeroed() });
         count(&ring.submit(&socket.0, Operation::Connect { to }, Keep::Address(address)).await)?;
         ring.0.driver.set_no_delay(socket.0.descriptor)?;
+        Ok(socket)
+    }
+
+    /// Connects to the unix socket at `path`.
+    pub async fn connect_unix(ring: &Ring, path: &Path) -> io::Result<Socket> {
+        let socket = Socket(ring.handle(ring.0.driver.socket_unix()?));
+        // SAFETY: zeroes are a valid `sockaddr_storage`.
+        let mut address = Box::new(unsafe { std::mem::zeroed() });
+        let length = address::encode_unix(path, &mut address)?;
+        let operation = Operation::ConnectUnix { length };
+        count(&ring.submit(&socket.0, operation, Keep::Address(address)).await)?;
         Ok(socket)
     }
 
@@ -125,12 +160,12 @@ impl Socket {
         self.0.ring().0.driver.shutdown(self.0.descriptor);
     }
 
-    /// The peer's address.
+    /// The peer's address. A unix socket has none.
     pub fn peer(&self) -> io::Result<SocketAddr> {
         self.0.ring().peer(self.0.descriptor)
     }
 
-    /// Our own address.
+    /// Our own address. A unix socket has none.
     pub fn local(&self) -> io::Result<SocketAddr> {
         self.0.ring().0.driver.local(self.0.descriptor)
     }

@@ -12,6 +12,9 @@ use crate::pooled::PooledFuture;
 use crate::remote::{Remote, TaskId};
 use crate::timers::{TimerKey, Timers};
 
+/// Tasks that a waker can name.
+const MOST_TASKS: usize = 1 << 24;
+
 struct Task {
     generation: u16,
     queued: bool,
@@ -28,7 +31,7 @@ struct Tasks {
 }
 
 pub(crate) struct Executor {
-    id: u16,
+    id: u32,
     tasks: RefCell<Tasks>,
     timers: RefCell<Timers>,
     remote: Arc<Remote>,
@@ -36,7 +39,7 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    pub(crate) fn new(id: u16, remote: Arc<Remote>) -> Executor {
+    pub(crate) fn new(id: u32, remote: Arc<Remote>) -> Executor {
         Executor {
             id,
             tasks: RefCell::default(),
@@ -46,7 +49,7 @@ impl Executor {
         }
     }
 
-    pub(crate) fn id(&self) -> u16 {
+    pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
@@ -81,7 +84,8 @@ impl Executor {
         let mut tasks = self.tasks.borrow_mut();
         let index = tasks.free.pop().unwrap_or_else(|| {
             tasks.slots.push(Task { generation: 0, queued: false, live: false, future: None });
-            u32::try_from(tasks.slots.len() - 1).expect("fewer than 2^32 tasks")
+            assert!(tasks.slots.len() <= MOST_TASKS, "fewer than 2^24 tasks");
+            (tasks.slots.len() - 1) as u32
         });
         let task = &mut tasks.slots[index as usize];
         task.live = true;

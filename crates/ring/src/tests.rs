@@ -238,3 +238,38 @@ fn no_wake_up_between_threads_is_lost() {
         assert_eq!(thread.join().unwrap(), ROUNDS);
     }
 }
+
+#[test]
+fn a_unix_socket_is_its_owners_replaces_a_dead_one_and_respects_a_living_one() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = std::env::temp_dir().join(format!("fels-ring-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    // What a killed process leaves: a file that nobody listens on.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    let there = path.clone();
+    reactor.block_on(async move {
+        let listener = Listener::bind_unix(&ring, &there).unwrap();
+        assert_eq!(there.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let second = Listener::bind_unix(&ring, &there).err().unwrap();
+        assert_eq!(second.kind(), std::io::ErrorKind::AddrInUse);
+        let client = Socket::connect_unix(&ring, &there).await.unwrap();
+        let (server, peer) = listener.accept().await.unwrap();
+        // The attempt to take the path has left one connection behind, which is closed already.
+        assert!(server.receive().await.unwrap().is_empty() && peer.address().is_none());
+        let (server, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer, Peer::Unix { process: std::process::id() });
+        let mut list = SendList::new();
+        list.push_bytes(b"hello");
+        server.send(list).await.0.unwrap();
+        assert_eq!(&*client.receive().await.unwrap(), b"hello");
+        drop(listener);
+        assert!(!there.exists(), "the file goes with the listener");
+        std::fs::write(&there, b"a file").unwrap();
+        assert!(Listener::bind_unix(&ring, &there).is_err(), "what is no socket is not replaced");
+    });
+    assert_eq!(std::fs::read(&path).unwrap(), b"a file");
+    std::fs::remove_dir_all(folder).unwrap();
+}

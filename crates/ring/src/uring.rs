@@ -165,6 +165,9 @@ fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
             let length = crate::address::encode(to, address);
             opcode::Connect::new(fd, std::ptr::from_ref(&**address).cast(), length).build()
         }
+        (Operation::ConnectUnix { length }, Keep::Address(address)) => {
+            opcode::Connect::new(fd, std::ptr::from_ref(&**address).cast(), length).build()
+        }
         (Operation::Receive, _) => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
             .buf_group(GROUP)
             .build()

@@ -1,33 +1,10 @@
 //! The bed itself is tried: what it compares must be able to differ.
 
-use std::fs::OpenOptions;
 use std::net::TcpListener;
-use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 
-use beds::{Bed, Volume};
+use beds::{Bed, Volume, spoil};
 
 use crate::{DEADLINE, guest, script};
-
-/// Spoils one byte in the first block of the volume that holds random bytes: the contents of a large file.
-fn spoil(file: &Path) {
-    let file = OpenOptions::new().read(true).write(true).open(file).expect("the backing file");
-    let mut block = [0; 4096];
-    for offset in (0..).step_by(block.len()) {
-        file.read_exact_at(&mut block, offset).expect("random bytes somewhere in the volume");
-        let mut counts = [0; 256];
-        for byte in block {
-            counts[usize::from(byte)] += 1;
-        }
-        // Each value is expected 16 times; metadata has far more of its zeroes.
-        if counts.iter().all(|count| *count < 48) {
-            file.write_all_at(&[!block[100]], offset + 100)
-                .and_then(|()| file.sync_all())
-                .expect("a spoiled byte");
-            return;
-        }
-    }
-}
 
 #[test]
 fn one_spoiled_byte_is_noticed() {

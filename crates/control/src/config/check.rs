@@ -2,20 +2,27 @@
 
 use super::Machine;
 use super::error::Problems;
-use super::iscsi::ReadIscsi;
 use super::node::Root;
+use super::nvme::ReadNvme;
 use super::volume::{Backing, ReadVolume};
 use crate::size::display_bytes;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+
+/// Namespaces of a subsystem: what one list of Identify shows.
+const MAX_NAMESPACES: usize = 1024;
 
 /// Checks that concern several sections.
 pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) {
     names(problems, &root.volumes);
     backings(problems, &root.volumes);
     memory(problems, &root.volumes, machine);
-    portals(problems, &root.iscsi);
+    portals(problems, root);
     exposure(problems, root);
+    if let Some(nvme) = &root.nvme {
+        nvme_is_local(problems, nvme);
+        subsystems(problems, &root.volumes);
+    }
 }
 
 fn names(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
@@ -62,21 +69,72 @@ fn memory(problems: &mut Problems<'_>, volumes: &[ReadVolume], machine: Machine)
     }
 }
 
-fn portals(problems: &mut Problems<'_>, read: &ReadIscsi) {
-    let portals = &read.iscsi.listen;
-    for (index, (portal, span)) in portals.iter().zip(&read.listen_spans).enumerate() {
+fn portals(problems: &mut Problems<'_>, root: &Root) {
+    let nvme = root.nvme.as_ref();
+    let iscsi = root.iscsi.iscsi.listen.iter().zip(&root.iscsi.listen_spans);
+    let nvme = nvme.into_iter().flat_map(ReadNvme::portals);
+    let portals: Vec<_> = iscsi.chain(nvme).collect();
+    for (index, (portal, span)) in portals.iter().enumerate() {
         if portal.port() == 0 {
             continue;
         }
         let earlier = portals.iter().take(index);
-        if let Some(other) = earlier.into_iter().find(|other| overlap(portal, other)) {
+        if let Some((other, _)) = earlier.into_iter().find(|(other, _)| overlap(portal, other)) {
             let message = if other == portal {
                 format!("the portal {portal} is there twice")
             } else {
                 format!("the portals {other} and {portal} cover each other")
             };
-            problems.add_hint(span.clone(), message, "keep one of them");
+            problems.add_hint((*span).clone(), message, "keep one of them");
         }
+    }
+}
+
+/// NVMe has no authentication yet, so it is for this machine only.
+fn nvme_is_local(problems: &mut Problems<'_>, read: &ReadNvme) {
+    for (portal, span) in read.portals() {
+        if !portal.ip().to_canonical().is_loopback() {
+            problems.add_hint(
+                span.clone(),
+                format!("{portal} can be reached from other machines, and NVMe has no authentication yet"),
+                "listen on 127.0.0.1, and let others in by iSCSI with CHAP or by a tunnel",
+            );
+        }
+    }
+}
+
+/// A subsystem has no more namespaces than hosts can list, and somebody who may use all of them.
+fn subsystems(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
+    let mut seen: HashMap<&str, (usize, Option<Vec<&str>>)> = HashMap::new();
+    for read in volumes.iter().filter(|read| read.volume.nvme.is_offered) {
+        let namespace = &read.volume.nvme;
+        let (count, admitted) = seen.entry(&namespace.subsystem).or_default();
+        *count += 1;
+        if *count == MAX_NAMESPACES + 1 {
+            problems.add_hint(
+                read.name_span.clone(),
+                format!("the subsystem `{}` has more than {MAX_NAMESPACES} volumes", namespace.subsystem),
+                "put some into another one with `subsystem`",
+            );
+        }
+        if namespace.hosts.is_empty() {
+            continue;
+        }
+        let before = admitted.take();
+        let hosts = namespace.hosts.iter().map(String::as_str);
+        let both: Vec<_> =
+            hosts.filter(|host| before.as_ref().is_none_or(|old| old.contains(host))).collect();
+        if both.is_empty() && before.is_some_and(|old| !old.is_empty()) {
+            problems.add_hint(
+                read.name_span.clone(),
+                format!(
+                    "with this volume, no host may use all volumes of the subsystem `{}`",
+                    namespace.subsystem
+                ),
+                "name one host in `hosts` of all of them, or take another `subsystem`",
+            );
+        }
+        *admitted = Some(both);
     }
 }
 

@@ -3,6 +3,7 @@
 use super::error::Problems;
 use super::iscsi::{self, ReadIscsi};
 use super::key::Key;
+use super::nvme::{self, ReadNvme};
 use super::table::Table;
 use super::volume::{self, ReadVolume};
 use super::{Config, Machine};
@@ -27,6 +28,12 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key { name: "iscsi", takes: "the section `[iscsi]`", default: "its defaults", says: "The iSCSI target." },
     Key {
+        name: "nvme",
+        takes: "the section `[nvme]`",
+        default: "none: NVMe is not served",
+        says: "The NVMe/TCP target; each volume is a namespace of a subsystem.",
+    },
+    Key {
         name: "volume",
         takes: "sections `[[volume]]`",
         default: "none",
@@ -40,6 +47,7 @@ pub(super) struct Root {
     pub data: PathBuf,
     pub shards: usize,
     pub iscsi: ReadIscsi,
+    pub nvme: Option<ReadNvme>,
     pub volumes: Vec<ReadVolume>,
 }
 
@@ -55,8 +63,9 @@ impl Root {
             .and_then(|value| value.integer(problems, "a number from 1 to 64", 1..=MAX_SHARDS))
             .unwrap_or_else(|| (machine.cores as u64).clamp(1, MAX_SHARDS));
         let iscsi = iscsi::read(problems, table.value("iscsi"));
+        let nvme = nvme::read(problems, table.value("nvme"));
         let volumes = volume::read_all(problems, table.value("volume"), &data);
-        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, volumes }
+        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nvme, volumes }
     }
 
     pub fn into_config(self) -> Config {
@@ -64,6 +73,7 @@ impl Root {
             data: self.data,
             shards: self.shards,
             iscsi: self.iscsi.iscsi,
+            nvme: self.nvme.map(|read| read.nvme),
             volumes: self.volumes.into_iter().map(|read| read.volume).collect(),
         }
     }

@@ -3,6 +3,7 @@
 use super::chap::{self, ChapUser};
 use super::error::Problems;
 use super::key::Key;
+use super::nvme::{self, Namespace};
 use super::table::{Table, Value};
 use crate::size::display_bytes;
 use std::ops::Range;
@@ -63,6 +64,24 @@ pub(super) const KEYS: &[Key] = &[
         takes: "text, up to 255 bytes",
         default: "none",
         says: "A name for people (TargetAlias).",
+    },
+    Key {
+        name: "nvme",
+        takes: "`true` or `false`",
+        default: "`true`, but `false` with `chap` or `allow`",
+        says: "Whether it is an NVMe namespace too, where there is `[nvme]`; with `chap` or `allow`, `true` needs `hosts`.",
+    },
+    Key {
+        name: "subsystem",
+        takes: "a name, as `name`",
+        default: "the volume's name",
+        says: "Its NVMe subsystem, `nqn.2026-11.internal.fels:SUBSYSTEM`. Volumes that share one have NSIDs in the order of the file.",
+    },
+    Key {
+        name: "hosts",
+        takes: "list of host NQNs",
+        default: "`[]`: all",
+        says: "NVMe hosts that may see it and connect; a subsystem admits who may use all its volumes.",
     },
 ];
 
@@ -125,6 +144,8 @@ pub struct Volume {
     pub allow: Vec<String>,
     /// A name for people.
     pub alias: Option<String>,
+    /// How it is offered over NVMe.
+    pub nvme: Namespace,
 }
 
 impl Volume {
@@ -175,8 +196,12 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
     let backing = table.value("backing");
     let block_size = table.value("block_size").map_or(512, |value| read_block_size(problems, value));
     let of = |key: &str| format!("in `{key}` of {}", table.title().trim_start_matches("in "));
+    let has_chap = table.value("chap").is_some_and(Value::is_filled_list);
+    let is_guarded = has_chap || table.value("allow").is_some_and(Value::is_filled_list);
+    let name_text = name.and_then(|value| read_name(problems, value)).unwrap_or_default();
     let volume = Volume {
-        name: name.and_then(|value| read_name(problems, value)).unwrap_or_default(),
+        nvme: nvme::of_volume(problems, &table, &name_text, is_guarded, is_name),
+        name: name_text,
         size_bytes: table.value("size").map_or(0, |value| read_size(problems, value, block_size)),
         backing: backing.and_then(|value| read_backing(problems, value, data)).unwrap_or(Backing::Null),
         block_size,
@@ -188,7 +213,6 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         alias: table.value("alias").and_then(|value| read_alias(problems, value)),
     };
     check_mutual(problems, &table, &volume);
-    let has_chap = table.value("chap").is_some_and(Value::is_filled_list);
     let place = |value: Option<Value<'_>>| value.map_or(table.span(), Value::span);
     Some(ReadVolume { volume, name_span: place(name), backing_span: place(backing), has_chap })
 }

@@ -1,5 +1,6 @@
 //! What a node says when it is up: where it listens, and how each initiator connects to each volume.
 
+use control::Portals;
 use control::config::{Backing, Config, Volume};
 use control::size::display_bytes;
 use std::fmt::Write as _;
@@ -11,15 +12,22 @@ const MAX_DESCRIBED: usize = 16;
 const PLACEHOLDER: &str = "SECRET";
 
 /// The whole text. `portals` are those that are really listened on.
-pub fn announcement(config: &Config, portals: &[SocketAddr]) -> String {
+pub fn announcement(config: &Config, portals: &Portals) -> String {
     let mut text = String::new();
-    for portal in portals {
+    for portal in &portals.iscsi {
         line(&mut text, &format!("listening on {portal}"));
     }
-    let Some(portal) = portals.first().copied().map(reachable) else { return text };
+    for portal in &portals.nvme {
+        line(&mut text, &format!("listening on {portal} for NVMe/TCP"));
+    }
+    for portal in &portals.nvme_discovery {
+        line(&mut text, &format!("listening on {portal} for NVMe/TCP discovery"));
+    }
+    let Some(portal) = portals.iscsi.first().copied().map(reachable) else { return text };
     for volume in config.volumes.iter().take(MAX_DESCRIBED) {
         text.push('\n');
         describe(&mut text, volume, portal, !config.iscsi.discovery_chap.is_empty());
+        nvme(&mut text, config, volume, portals);
     }
     match config.volumes.len().saturating_sub(MAX_DESCRIBED) {
         0 => {}
@@ -53,10 +61,7 @@ fn describe(text: &mut String, volume: &Volume, portal: SocketAddr, discovery_ch
     let url = format!("iscsi://{}{portal}/{target}/0", login.unwrap_or_default());
     let (size, backing) = (display_bytes(volume.size_bytes), backing(&volume.backing));
     line(text, &format!("{}: {size} in {backing}, blocks of {} bytes", volume.name, volume.block_size));
-    let mut row = |label: &str, value: &str| {
-        // Writing to a String does not fail.
-        let _ = writeln!(text, "  {label:<11} {value}");
-    };
+    let mut row = |label: &str, value: &str| row(text, label, value);
     row("target", &format!("{target}, LUN 0"));
     if let Some(user) = user {
         row("CHAP", &format!("user {user}; write its secret where {PLACEHOLDER} stands"));
@@ -72,6 +77,34 @@ fn describe(text: &mut String, volume: &Volume, portal: SocketAddr, discovery_ch
     row("qemu", &format!("qemu-io -f raw -c 'read 0 64k' {url}"));
     row("", &format!("qemu-system-x86_64 -drive file={url},format=raw,if=virtio"));
     row("measure", &format!("fels lab run vmware --target {url} --time 10"));
+}
+
+fn row(text: &mut String, label: &str, value: &str) {
+    // Writing to a String does not fail.
+    let _ = writeln!(text, "  {label:<11} {value}");
+}
+
+/// How hosts find and connect the volume over NVMe/TCP, if it is offered there.
+fn nvme(text: &mut String, config: &Config, volume: &Volume, portals: &Portals) {
+    let Some(portal) = portals.nvme.first().copied().filter(|_| volume.nvme.is_offered) else { return };
+    let (nqn, nsid) = (volume.nvme.subsystem_nqn(), nsid(config, volume));
+    row(text, "subsystem", &format!("{nqn}, namespace {nsid}"));
+    if let [first, more @ ..] = &volume.nvme.hosts[..] {
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        row(text, "host", &format!("{first}{more}, and no other"));
+    }
+    let at = |portal: SocketAddr| format!("-t tcp -a {} -s {}", portal.ip(), portal.port());
+    let discovery = portals.nvme_discovery.first().copied().unwrap_or(portal);
+    row(text, "nvme-cli", &format!("nvme discover {}", at(discovery)));
+    row(text, "", &format!("nvme connect {} -n {nqn}", at(portal)));
+    row(text, "measure", &format!("fels lab run vmware --target nvme://{portal}/{nqn}/{nsid} --time 10"));
+}
+
+/// Its place among the volumes of its subsystem, from 1, in the order of the file.
+fn nsid(config: &Config, volume: &Volume) -> usize {
+    let shares = |other: &&Volume| other.nvme.is_offered && other.nvme.subsystem == volume.nvme.subsystem;
+    let namespaces = config.volumes.iter().filter(shares);
+    namespaces.take_while(|other| other.name != volume.name).count() + 1
 }
 
 fn backing(backing: &Backing) -> String {

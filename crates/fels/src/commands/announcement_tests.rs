@@ -2,7 +2,8 @@ use super::*;
 
 fn announced(text: &str, portals: &[&str]) -> String {
     let config = Config::parse(text, "fels.toml").unwrap();
-    let portals: Vec<_> = portals.iter().map(|portal| portal.parse().unwrap()).collect();
+    let iscsi = portals.iter().map(|portal| portal.parse().unwrap()).collect();
+    let portals = Portals { iscsi, ..Portals::default() };
     announcement(&config, &portals)
 }
 
@@ -93,4 +94,36 @@ fn many_volumes_are_cut_short_and_none_is_told() {
         said.ends_with("\nno volume is configured: add a section [[volume]], and start again\n"),
         "{said}"
     );
+}
+
+#[test]
+fn a_volume_over_nvme_is_announced_with_its_namespace() {
+    let shared = "subsystem = \"shared\"\nhosts = [\"nqn.2014-08.com.example:a\"]";
+    let hidden = "subsystem = \"shared\"\nnvme = false";
+    let text =
+        "[nvme]\n".to_owned() + &volume("one", shared) + &volume("two", hidden) + &volume("three", shared);
+    let config = Config::parse(&text, "fels.toml").unwrap();
+    let portals = |portals: [&str; 1]| portals.map(|portal| portal.parse().unwrap()).to_vec();
+    let portals = Portals {
+        iscsi: portals(["127.0.0.1:3260"]),
+        nvme: portals(["127.0.0.1:4420"]),
+        nvme_discovery: portals(["127.0.0.1:8009"]),
+    };
+    let said = announcement(&config, &portals);
+    let listening = "\
+listening on 127.0.0.1:3260
+listening on 127.0.0.1:4420 for NVMe/TCP
+listening on 127.0.0.1:8009 for NVMe/TCP discovery
+
+one: 1GiB";
+    assert!(said.starts_with(listening), "{said}");
+    let third = "\
+  subsystem   nqn.2026-11.internal.fels:shared, namespace 2
+  host        nqn.2014-08.com.example:a, and no other
+  nvme-cli    nvme discover -t tcp -a 127.0.0.1 -s 8009
+              nvme connect -t tcp -a 127.0.0.1 -s 4420 -n nqn.2026-11.internal.fels:shared
+  measure     fels lab run vmware --target nvme://127.0.0.1:4420/nqn.2026-11.internal.fels:shared/2 --time 10
+";
+    assert!(said.ends_with(third), "{said}");
+    assert_eq!(said.matches("  subsystem ").count(), 2, "{said}");
 }

@@ -17,6 +17,9 @@ listen = ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]
 nop_interval = 30
 nop_timeout = "2500ms"
 discovery_chap = [{ user = "finder", secret = "finder-finder-1" }]
+[nvme]
+listen = ["127.0.0.1:4420", "[::1]:0"]
+discovery = []
 [[volume]]
 name = "db.one:a-1"
 size = "9999998976"
@@ -26,6 +29,9 @@ chap = [{ user = "alice", secret = "alice-alice-1" }, { user = "bob", secret = "
 chap_mutual = { user = "target", secret = "target-target-1" }
 allow = ["iqn.2004-10.com.example:host", "eui.02004567A425678D", "naa.52004567BA64678D"]
 alias = "Müller's database"
+nvme = true
+subsystem = "pair"
+hosts = ["nqn.2014-08.com.example:host"]
 [[volume]]
 name = "scratch"
 size = 1048576
@@ -108,6 +114,26 @@ fn every_key_of_a_volume_is_read() {
     assert!(scratch.chap_mutual.is_none() && scratch.allow.is_empty() && scratch.alias.is_none());
     assert_eq!((nothing.size_bytes, &nothing.backing), (1 << 50, &Backing::Null));
     assert_eq!(disk.backing, Backing::Device(PathBuf::from("/dev/sdb")));
+}
+
+#[test]
+fn nvme_is_off_without_its_section_and_off_for_guarded_volumes_without_hosts() {
+    assert!(read("").nvme.is_none());
+    let nvme = read("[nvme]").nvme.unwrap();
+    assert_eq!(nvme.listen, ["127.0.0.1:4420".parse().unwrap()]);
+    assert_eq!(nvme.discovery, ["127.0.0.1:8009".parse().unwrap()]);
+    let config = read(EVERY_KEY);
+    let nvme = config.nvme.unwrap();
+    assert_eq!(nvme.listen, ["127.0.0.1:4420".parse().unwrap(), "[::1]:0".parse().unwrap()]);
+    assert!(nvme.discovery.is_empty());
+    let [db, scratch, ..] = &config.volumes[..] else { panic!("four volumes") };
+    assert!(db.nvme.is_offered);
+    assert_eq!(db.nvme.subsystem_nqn(), "nqn.2026-11.internal.fels:pair");
+    assert_eq!(db.nvme.hosts, ["nqn.2014-08.com.example:host"]);
+    assert!(!scratch.nvme.is_offered, "it has CHAP, which NVMe does not know");
+    assert_eq!(scratch.nvme.subsystem, "scratch");
+    let open = read("[[volume]]\nname = \"open\"\nsize = 512\nbacking = { null = true }");
+    assert!(open.volumes[0].nvme.is_offered);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, in_use};
+use ring::Buffer;
 use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
@@ -12,16 +12,9 @@ use super::respond::{Reply, Wanted};
 use super::session::Session;
 use super::tasks::TaskId;
 use super::transfer::TransferError;
-use crate::limits::{BUFFER_BYTES_PER_SHARD, SEND_QUEUE_BYTES};
+use crate::limits::SEND_QUEUE_BYTES;
+use crate::memory_gate::{POLL, wait_for_memory};
 use crate::session::scsi::Prepared;
-
-/// How often a command that found no memory looks again.
-const MEMORY_POLL: std::time::Duration = std::time::Duration::from_millis(2);
-
-/// Whether `bytes` more of buffers may be taken on this core now.
-pub fn has_memory(bytes: usize) -> bool {
-    bytes == 0 || in_use() + bytes <= BUFFER_BYTES_PER_SHARD
-}
 
 impl Session {
     /// The turn of a SCSI command has come: the device server judges it, then its data is awaited or it runs.
@@ -83,9 +76,7 @@ impl Session {
             buffer.set_len(wanted);
             let bytes = prepared.data_in() as usize;
             let _promise = connection.outgoing.promise(bytes, SEND_QUEUE_BYTES).await;
-            while !has_memory(bytes) && session.is_wanted(id) {
-                connection.ring().sleep(MEMORY_POLL).await;
-            }
+            wait_for_memory(connection.ring(), bytes, || session.is_wanted(id)).await;
             // Aborted while it waited: then it is gone already.
             if !session.set_running(id) {
                 return;
@@ -107,10 +98,10 @@ impl Session {
     fn grow(self: &Rc<Self>, id: TaskId, wanted: usize) {
         let session = self.clone();
         self.shard.ring().spawn(async move {
+            wait_for_memory(session.shard.ring(), wanted, || session.is_wanted(id)).await;
             // Not while the smaller one is being received into: its bytes have to move.
-            let may = || session.tasks(|tasks| tasks.get(id).is_none_or(|task| !task.lent));
-            while !has_memory(wanted) && session.is_wanted(id) || !may() {
-                session.shard.ring().sleep(MEMORY_POLL).await;
+            while session.tasks(|tasks| tasks.get(id).is_some_and(|task| task.lent)) {
+                session.shard.ring().sleep(POLL).await;
             }
             session.tasks(|tasks| {
                 let Some(task) = tasks.get(id) else { return };

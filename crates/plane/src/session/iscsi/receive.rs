@@ -10,13 +10,14 @@ use wire::iscsi::{
     SerialNumber, TextRequest, UnknownOpcode,
 };
 
-use super::command::{Destination, has_memory};
+use super::command::Destination;
 use super::connection::Connection;
 use super::session::{Item, Session};
 use super::tasks::Task;
 use super::transfer::Transfer;
 use crate::limits::{ANSWER_QUEUE_BYTES, IMMEDIATE_COMMANDS, TEXT_SEGMENT_BYTES, TRANSFER_BYTES};
 use crate::log::trouble;
+use crate::memory_gate::has_memory;
 use crate::transport::{Gone, Reader};
 
 /// Why a connection ended. The text is for the log.

@@ -7,7 +7,7 @@ use std::rc::{Rc, Weak};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use ring::{Detached, Listener, Socket};
+use ring::{Detached, Peer, Socket};
 use wire::iscsi::{AsyncEvent, LoginStatus, SerialNumber};
 
 use super::claim::Claim;
@@ -23,6 +23,7 @@ use crate::limits::{CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD};
 use crate::log::trouble;
 use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
 use crate::shard::Shard;
+use crate::spread::Welcome;
 use crate::transport::Reader;
 
 /// What a node is configured with.
@@ -135,55 +136,6 @@ impl Service {
     /// The session with this handle, if it is here.
     pub fn session(&self, tsih: u16) -> Option<Rc<Session>> {
         self.sessions.borrow().get(&tsih).cloned()
-    }
-
-    /// Takes connections from `listener` and spreads them over all cores in turn.
-    pub async fn accept(self: Rc<Self>, listener: Rc<Listener>) {
-        let mut turn = 0;
-        while !self.draining.get() {
-            let (socket, peer) = match listener.accept().await {
-                Ok(accepted) => accepted,
-                Err(_) if self.draining.get() => return,
-                Err(error) => {
-                    trouble!("no connection can be taken now: {error}; hint: raise the limit of open files");
-                    self.shard.ring().sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-            };
-            let Some(socket) = socket.detach() else { continue };
-            turn = (turn + 1) % self.shard.count();
-            self.shard.tell(turn, move |shard| {
-                if let Some(service) = shard.service::<Service>() {
-                    service.welcome(socket, peer);
-                }
-            });
-        }
-    }
-
-    /// A new connection of this core.
-    fn welcome(self: &Rc<Self>, socket: Detached, peer: SocketAddr) {
-        if self.draining.get() || self.connections.get() >= CONNECTIONS_PER_SHARD {
-            trouble!("{peer}: closed, this core has {} connections already", self.connections.get());
-            return;
-        }
-        let socket = Socket::attach(self.shard.ring(), socket);
-        let login = Login::new(socket.clone(), peer);
-        let mut logins = self.logins.borrow_mut();
-        logins.retain(|login| login.strong_count() > 0);
-        if logins.len() >= LOGINS_PER_SHARD
-            && let Some(oldest) = logins.pop_front().and_then(|login| login.upgrade())
-        {
-            // Who has been dawdling longest goes; a newcomer may be somebody with a purpose.
-            oldest.give_up("too many connections are logging in");
-        }
-        logins.push_back(Rc::downgrade(&login));
-        drop(logins);
-        self.connections.set(self.connections.get() + 1);
-        let service = self.clone();
-        self.shard.ring().spawn_later(async move {
-            enter::log_in(&service, login, socket).await;
-            service.connections.set(service.connections.get() - 1);
-        });
     }
 
     /// A connection that has logged in arrives where its session lives.
@@ -334,5 +286,41 @@ impl Service {
         while !self.sessions.borrow().is_empty() {
             self.shard.ring().sleep(Duration::from_millis(10)).await;
         }
+    }
+}
+
+impl Welcome for Service {
+    fn shard(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer) {
+        let Some(peer) = peer.address() else { return };
+        if self.draining.get() || self.connections.get() >= CONNECTIONS_PER_SHARD {
+            trouble!("{peer}: closed, this core has {} connections already", self.connections.get());
+            return;
+        }
+        let socket = Socket::attach(self.shard.ring(), socket);
+        let login = Login::new(socket.clone(), peer);
+        let mut logins = self.logins.borrow_mut();
+        logins.retain(|login| login.strong_count() > 0);
+        if logins.len() >= LOGINS_PER_SHARD
+            && let Some(oldest) = logins.pop_front().and_then(|login| login.upgrade())
+        {
+            // Who has been dawdling longest goes; a newcomer may be somebody with a purpose.
+            oldest.give_up("too many connections are logging in");
+        }
+        logins.push_back(Rc::downgrade(&login));
+        drop(logins);
+        self.connections.set(self.connections.get() + 1);
+        let service = self.clone();
+        self.shard.ring().spawn_later(async move {
+            enter::log_in(&service, login, socket).await;
+            service.connections.set(service.connections.get() - 1);
+        });
     }
 }

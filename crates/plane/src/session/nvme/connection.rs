@@ -1,0 +1,202 @@
+//! One NVMe/TCP connection, which is one queue: how PDUs go out on it. TCP Transport 1.1 section 3.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use ring::{Instant, Peer, Ring, Shared, Socket};
+use wire::nvme::tcp::{
+    C2HData, CapsuleResp, FatalError, Framing, ICResp, MAX_TERM_REQ_DATA, PduFlags, PduType, R2T, TermReq,
+    crc32c, header_digest,
+};
+use wire::nvme::{Completion, Status};
+
+use crate::limits::SEND_DATA_SEGMENT_BYTES;
+use crate::transport::Outgoing;
+
+/// Pieces of one PDU at most: header with digest and padding, data, digest.
+const SEGMENTS: usize = 3;
+
+/// A connection.
+pub struct Connection {
+    ring: Ring,
+    socket: Socket,
+    /// Who is at the other end.
+    pub peer: Peer,
+    framing: Cell<Framing>,
+    /// What is sent.
+    pub outgoing: Outgoing,
+    /// When something last came.
+    pub last_received: Rc<Cell<Instant>>,
+    settled: Cell<bool>,
+    reason: RefCell<Option<String>>,
+}
+
+impl Connection {
+    /// A connection that nothing has been agreed on yet.
+    pub fn new(ring: Ring, socket: Socket, peer: Peer, last_received: Rc<Cell<Instant>>) -> Connection {
+        Connection {
+            ring,
+            socket,
+            peer,
+            framing: Cell::default(),
+            outgoing: Outgoing::default(),
+            last_received,
+            settled: Cell::new(false),
+            reason: RefCell::default(),
+        }
+    }
+
+    /// The core's reactor.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The portal's address as the host used it.
+    pub fn local(&self) -> Option<SocketAddr> {
+        self.socket.local().ok()
+    }
+
+    /// Whether its Connect command has come.
+    pub fn is_settled(&self) -> bool {
+        self.settled.get()
+    }
+
+    /// Its Connect command has come.
+    pub fn settle(&self) {
+        self.settled.set(true);
+    }
+
+    /// What was agreed.
+    pub fn framing(&self) -> Framing {
+        self.framing.get()
+    }
+
+    /// What was agreed, from the next PDU on.
+    pub fn set_framing(&self, framing: Framing) {
+        self.framing.set(framing);
+    }
+
+    /// Answers the first PDU; it has no digests.
+    pub fn send_init(&self, response: &ICResp) {
+        let mut header = [0; ICResp::LENGTH];
+        response.encode(&mut header);
+        self.outgoing.push(1, |list| list.push_bytes(&header));
+    }
+
+    /// Says how a command ended.
+    pub fn send_completion(&self, completion: Completion) {
+        let mut header = [0; CapsuleResp::LENGTH];
+        CapsuleResp::new(self.framing(), completion).encode(&mut header);
+        self.send(&header, 0, None);
+    }
+
+    /// Asks for data of a command.
+    pub fn send_r2t(&self, cid: u16, tag: u16, offset: u32, length: u32) {
+        let mut header = [0; R2T::LENGTH];
+        R2T::new(self.framing(), cid, tag, offset, length).encode(&mut header);
+        self.send(&header, 0, None);
+    }
+
+    /// Sends all data of a command; `success`: no completion follows.
+    pub fn send_data(&self, cid: u16, data: &Shared, success: bool) {
+        let framing = self.framing();
+        let mut offset = 0;
+        while offset < data.len() {
+            let end = (offset + SEND_DATA_SEGMENT_BYTES).min(data.len());
+            let mut flags = PduFlags::empty();
+            if end == data.len() {
+                flags |= PduFlags::LAST_PDU;
+                flags.set(PduFlags::SUCCESS, success);
+            }
+            let pdu = C2HData::new(framing, flags, cid, offset as u32, (end - offset) as u32);
+            let mut header = [0; C2HData::LENGTH];
+            pdu.encode(&mut header);
+            self.send(&header, pdu.header.pdo.into(), Some(data.slice(offset..end)));
+            offset = end;
+        }
+    }
+
+    /// Queues a PDU whose data begins at byte `data_offset`.
+    fn send(&self, header: &[u8], data_offset: usize, data: Option<Shared>) {
+        let framing = self.framing();
+        self.outgoing.push(SEGMENTS, |list| {
+            let before = list.len();
+            list.push_bytes(header);
+            if framing.header_digest {
+                list.push_bytes(&header_digest(header));
+            }
+            let Some(data) = data else { return };
+            let padding = data_offset - (list.len() - before);
+            list.push_bytes(&[0; 128][..padding]);
+            let digest = framing.data_digest.then(|| crc32c(&data).to_le_bytes());
+            list.push(data);
+            if let Some(digest) = digest {
+                list.push_bytes(&digest);
+            }
+        });
+    }
+
+    /// Tells the host what was wrong with a PDU, of which `header` is the beginning; the connection ends after it
+    /// (section 3.5).
+    pub fn send_term(&self, error: FatalError, header: &[u8]) {
+        let copied = &header[..header.len().min(MAX_TERM_REQ_DATA)];
+        let mut bytes = [0; TermReq::LENGTH];
+        TermReq::new(PduType::C2H_TERM_REQ, error, copied.len()).encode(&mut bytes);
+        self.outgoing.push(1, |list| {
+            list.push_bytes(&bytes);
+            list.push_bytes(copied);
+        });
+    }
+
+    /// Ends the connection: both directions, every wait. The first reason counts.
+    pub fn close(&self, reason: impl Into<String>) {
+        self.reason.borrow_mut().get_or_insert_with(|| reason.into());
+        self.outgoing.close();
+        self.socket.shutdown();
+    }
+
+    /// Why it was closed by us.
+    pub fn close_reason(&self) -> Option<String> {
+        self.reason.borrow().clone()
+    }
+
+    /// Sends what is queued until the connection ends.
+    pub async fn run_sender(self: Rc<Self>) {
+        if let Err(error) = self.outgoing.run(&self.ring, &self.socket).await {
+            self.close(format!("sending failed: {error}"));
+        }
+    }
+}
+
+/// How a command ended: what its completion says and the data that goes before it.
+pub struct Outcome {
+    /// Status.
+    pub status: Status,
+    /// Dwords 0 and 1 of the completion.
+    pub result: u64,
+    /// Data for the host.
+    pub data: Option<Shared>,
+}
+
+impl Outcome {
+    /// Done.
+    pub fn done() -> Outcome {
+        Outcome { status: Status::SUCCESSFUL_COMPLETION, result: 0, data: None }
+    }
+
+    /// Done, with something in the completion.
+    pub fn with_result(result: u64) -> Outcome {
+        Outcome { result, ..Outcome::done() }
+    }
+
+    /// Done, with data.
+    pub fn with_data(data: Shared) -> Outcome {
+        Outcome { data: Some(data), ..Outcome::done() }
+    }
+
+    /// Failed.
+    pub fn failed(status: Status) -> Outcome {
+        Outcome { status, ..Outcome::done() }
+    }
+}

@@ -1,0 +1,208 @@
+//! Get Log Page: Base 2.1 section 5.1.12.
+
+use std::net::SocketAddr;
+
+use ring::Buffer;
+use wire::nvme::admin::Opcode as Admin;
+use wire::nvme::admin::log::{
+    AddressFamily, AnaGroup, AnaHeader, AnaState, CommandEffects, DiscoveryEntry, DiscoveryHeader,
+    DiscoveryType, EFFECTS_LENGTH, EntryFlags, ErrorEntry, FirmwareSlots, GetLogPage, LogPage, SmartLog,
+    TransportRequirements, TransportType, admin_effects, io_effects, put_changed_namespaces, put_effects,
+    put_group,
+};
+use wire::nvme::io::Opcode as Io;
+use wire::nvme::{CNTLID_DYNAMIC, Command, DISCOVERY_NQN, NqnField, Status, Text};
+
+use super::connection::Outcome;
+use super::controller::Controller;
+use super::identify::ANA_GROUP;
+use super::node::{Kind, Subsystem};
+use crate::limits::{NVME_ERROR_ENTRIES, TRANSFER_BYTES};
+
+/// Room temperature, in kelvin: what a node without a sensor reports.
+const TEMPERATURE: u16 = 298;
+/// Admin queue entries that a host may ask for, told by discovery.
+const ADMIN_QUEUE: u16 = 32;
+
+/// Get Log Page.
+pub fn get(controller: &Controller, command: &Command) -> Result<Outcome, Status> {
+    let get = GetLogPage::of(command);
+    let length = usize::try_from(get.length()).unwrap_or(usize::MAX);
+    if length > TRANSFER_BYTES || !get.offset.is_multiple_of(4) || get.offset_is_index {
+        return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
+    }
+    let page = match (&controller.link.kind, get.page) {
+        (Kind::Discovery, LogPage::DISCOVERY) => discovery(controller),
+        (_, LogPage::SUPPORTED_LOG_PAGES) => supported(controller),
+        (Kind::Io(_), LogPage::ERROR) => errors(controller),
+        (Kind::Io(_), LogPage::SMART) => smart(),
+        (Kind::Io(_), LogPage::FIRMWARE_SLOT) => firmware(),
+        (Kind::Io(_), LogPage::CHANGED_NAMESPACES) => changed(),
+        (Kind::Io(_), LogPage::COMMAND_EFFECTS) => effects(),
+        (Kind::Io(subsystem), LogPage::ASYMMETRIC_NAMESPACE_ACCESS) => ana(subsystem, get.specific & 1 != 0),
+        _ => return Err(Status::INVALID_LOG_PAGE.do_not_retry()),
+    };
+    let offset = usize::try_from(get.offset).unwrap_or(usize::MAX);
+    if offset > page.len() {
+        return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
+    }
+    if !get.retain_event {
+        controller.clear_event(get.page);
+    }
+    // What lies behind the end of the page reads as zeroes.
+    let mut data = Buffer::zeroed(length);
+    let count = length.min(page.len() - offset);
+    data[..count].copy_from_slice(&page[offset..offset + count]);
+    Ok(Outcome::with_data(data.share()))
+}
+
+/// Section 5.1.12.1.1: one dword a page, bit 0 says that it is there.
+fn supported(controller: &Controller) -> Vec<u8> {
+    let mut page = vec![0; 1024];
+    let pages: &[LogPage] = match &controller.link.kind {
+        Kind::Discovery => &[LogPage::SUPPORTED_LOG_PAGES, LogPage::DISCOVERY],
+        Kind::Io(_) => &[
+            LogPage::SUPPORTED_LOG_PAGES,
+            LogPage::ERROR,
+            LogPage::SMART,
+            LogPage::FIRMWARE_SLOT,
+            LogPage::CHANGED_NAMESPACES,
+            LogPage::COMMAND_EFFECTS,
+            LogPage::ASYMMETRIC_NAMESPACE_ACCESS,
+        ],
+    };
+    for id in pages {
+        page[usize::from(id.0) * 4] = 1;
+    }
+    page
+}
+
+fn errors(controller: &Controller) -> Vec<u8> {
+    let mut page = Vec::with_capacity(NVME_ERROR_ENTRIES * ErrorEntry::LENGTH);
+    for entry in controller.errors.borrow().iter() {
+        let mut bytes = [0; ErrorEntry::LENGTH];
+        entry.encode(&mut bytes);
+        page.extend_from_slice(&bytes);
+    }
+    page.resize(NVME_ERROR_ENTRIES * ErrorEntry::LENGTH, 0);
+    page
+}
+
+fn smart() -> Vec<u8> {
+    let mut page = [0; SmartLog::LENGTH];
+    let log = SmartLog {
+        temperature: TEMPERATURE,
+        available_spare: 100,
+        available_spare_threshold: 10,
+        ..SmartLog::default()
+    };
+    log.encode(&mut page);
+    page.to_vec()
+}
+
+fn firmware() -> Vec<u8> {
+    let mut page = [0; FirmwareSlots::LENGTH];
+    FirmwareSlots { afi: 1, frs1: Text::new(env!("CARGO_PKG_VERSION")) }.encode(&mut page);
+    page.to_vec()
+}
+
+/// Namespaces of a running node do not change yet.
+fn changed() -> Vec<u8> {
+    let mut page = [0; 4096];
+    put_changed_namespaces(&mut page, []);
+    page.to_vec()
+}
+
+fn effects() -> Vec<u8> {
+    let mut page = [0; EFFECTS_LENGTH];
+    let admin = [
+        Admin::GET_LOG_PAGE,
+        Admin::IDENTIFY,
+        Admin::ABORT,
+        Admin::SET_FEATURES,
+        Admin::GET_FEATURES,
+        Admin::ASYNCHRONOUS_EVENT_REQUEST,
+        Admin::KEEP_ALIVE,
+    ];
+    for opcode in admin {
+        put_effects(&mut page, admin_effects(opcode.0), CommandEffects::SUPPORTED);
+    }
+    for opcode in [Io::FLUSH, Io::READ, Io::COMPARE, Io::VERIFY] {
+        put_effects(&mut page, io_effects(opcode.0), CommandEffects::SUPPORTED);
+    }
+    for opcode in [Io::WRITE, Io::WRITE_ZEROES, Io::DATASET_MANAGEMENT, Io::COPY] {
+        put_effects(
+            &mut page,
+            io_effects(opcode.0),
+            CommandEffects::SUPPORTED | CommandEffects::BLOCK_CONTENT,
+        );
+    }
+    page.to_vec()
+}
+
+fn ana(subsystem: &Subsystem, groups_only: bool) -> Vec<u8> {
+    let mut header = [0; AnaHeader::LENGTH];
+    AnaHeader { chgcnt: 1, ngrps: 1 }.encode(&mut header);
+    let mut page = header.to_vec();
+    let group = AnaGroup { grpid: ANA_GROUP, chgcnt: 1, state: AnaState::OPTIMIZED, ..AnaGroup::default() };
+    let nsids: Vec<u32> = subsystem.namespaces.iter().map(|namespace| namespace.nsid).collect();
+    put_group(&mut page, group, if groups_only { &[] } else { &nsids });
+    page
+}
+
+/// The discovery log page: this service itself, then every subsystem that the host may use, at every portal.
+fn discovery(controller: &Controller) -> Vec<u8> {
+    let node = &controller.node;
+    let local = controller.admin().and_then(|admin| admin.connection.local());
+    let reach = |portal: &SocketAddr| match local {
+        Some(local) if portal.ip().is_unspecified() => SocketAddr::new(local.ip(), portal.port()),
+        _ => *portal,
+    };
+    let mut entries = Vec::new();
+    let (io, discovery) = (node.io_portals(), node.discovery_portals());
+    for (index, portal) in discovery.iter().chain(io).enumerate() {
+        let kind = DiscoveryType::CURRENT_DISCOVERY;
+        let flags = EntryFlags::DUPLICATE_INFORMATION | EntryFlags::PERSISTENT_CONNECTIONS;
+        entries.push(entry(DISCOVERY_NQN, reach(portal), index, kind, flags));
+    }
+    let admitted = node.subsystems().iter().filter(|subsystem| subsystem.admits(&controller.link.host));
+    for subsystem in admitted {
+        for (index, portal) in io.iter().enumerate() {
+            let (port, kind) = (discovery.len() + index, DiscoveryType::NVM);
+            entries.push(entry(&subsystem.nqn, reach(portal), port, kind, EntryFlags::empty()));
+        }
+    }
+    let mut header = [0; DiscoveryHeader::LENGTH];
+    DiscoveryHeader { genctr: node.generation(), numrec: entries.len() as u64, recfmt: 0 }
+        .encode(&mut header);
+    let mut page = header.to_vec();
+    for entry in entries {
+        let mut bytes = [0; DiscoveryEntry::LENGTH];
+        entry.encode(&mut bytes);
+        page.extend_from_slice(&bytes);
+    }
+    page
+}
+
+fn entry(
+    nqn: &str,
+    portal: SocketAddr,
+    port: usize,
+    kind: DiscoveryType,
+    flags: EntryFlags,
+) -> DiscoveryEntry {
+    DiscoveryEntry {
+        trtype: TransportType::TCP,
+        adrfam: if portal.is_ipv4() { AddressFamily::IPV4 } else { AddressFamily::IPV6 },
+        subtype: kind,
+        treq: TransportRequirements::DISABLE_SQ_FLOW_CONTROL,
+        portid: port as u16 + 1,
+        cntlid: CNTLID_DYNAMIC,
+        asqsz: ADMIN_QUEUE,
+        eflags: flags,
+        trsvcid: Text::new(&portal.port().to_string()),
+        subnqn: NqnField::new(nqn),
+        traddr: Text::new(&portal.ip().to_string()),
+        ..DiscoveryEntry::default()
+    }
+}

@@ -1,0 +1,409 @@
+//! A queue: a connection after its Connect command. Commands come in, get their data, run, and are completed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ring::{Buffer, Notify};
+use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
+use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
+
+use super::connection::{Connection, Outcome};
+use super::controller::Controller;
+use super::io;
+use super::node::Link;
+use super::slots::{Full, Slot, SlotId, Slots};
+use crate::limits::{NVME_MAXH2CDATA, SEND_QUEUE_BYTES, TRANSFER_BYTES};
+use crate::memory_gate::{has_memory, wait_for_memory};
+use crate::shard::Shard;
+use crate::volume::Channel;
+
+/// Byte offsets in an H2CData header, for what is wrong with it.
+const OFFSET_OF_CCCID: u32 = 8;
+const OFFSET_OF_TTAG: u32 = 10;
+const OFFSET_OF_DATAO: u32 = 12;
+const OFFSET_OF_DATAL: u32 = 16;
+
+/// Commands of a queue that ended before their data came and are remembered, so that the data is taken and dropped.
+const FORGOTTEN: usize = 64;
+
+/// Who carries out the commands of a queue.
+pub enum Role {
+    /// The admin queue: the controller itself lives here.
+    Admin(Rc<Controller>),
+    /// An I/O queue; the namespaces in the order of their NSIDs.
+    Io(Vec<Rc<Channel>>),
+}
+
+/// One queue of a controller.
+pub struct Queue {
+    /// QID; 0 is the admin queue.
+    pub qid: u16,
+    /// The controller it belongs to.
+    pub link: Arc<Link>,
+    /// Its core.
+    pub shard: Rc<Shard>,
+    /// Its connection.
+    pub connection: Rc<Connection>,
+    /// What it is for.
+    pub role: Role,
+    /// Entries.
+    size: u16,
+    sqhd: Cell<u16>,
+    /// The host does without SQHD: successful reads need no completion.
+    without_flow_control: bool,
+    slots: RefCell<Slots>,
+    /// The last command, if it is the first half of a fused operation.
+    first: Cell<Option<SlotId>>,
+    /// Tags of commands that ended before all data they had asked for came: it may be under way still.
+    forgotten: RefCell<VecDeque<SlotId>>,
+    changed: Notify,
+}
+
+impl Queue {
+    /// Whether its connection goes on.
+    pub fn is_open(&self) -> bool {
+        !self.connection.outgoing.is_closed()
+    }
+
+    /// The command with this identifier.
+    pub fn find(&self, cid: u16) -> Option<SlotId> {
+        self.slots.borrow().find(cid)
+    }
+
+    /// A queue of `size` entries.
+    pub fn new(
+        qid: u16,
+        link: Arc<Link>,
+        shard: Rc<Shard>,
+        connection: Rc<Connection>,
+        role: Role,
+        size: u16,
+        without_flow_control: bool,
+    ) -> Rc<Queue> {
+        Rc::new(Queue {
+            qid,
+            link,
+            shard,
+            connection,
+            role,
+            size,
+            // The Connect command was the first entry.
+            sqhd: Cell::new(1 % size),
+            without_flow_control,
+            slots: RefCell::new(Slots::new(usize::from(size))),
+            first: Cell::new(None),
+            forgotten: RefCell::default(),
+            changed: Notify::new(),
+        })
+    }
+
+    fn slot<T>(&self, id: SlotId, work: impl FnOnce(&mut Slot) -> T) -> Option<T> {
+        self.slots.borrow_mut().get(id).map(work)
+    }
+
+    /// SQHD after one more entry has been taken.
+    fn advance(&self) {
+        self.sqhd.set((self.sqhd.get() + 1) % self.size);
+    }
+
+    /// A capsule has come: `data` came with it. The error ends the connection.
+    pub fn take(self: &Rc<Self>, command: Command, data: Buffer) -> Result<(), FatalError> {
+        self.advance();
+        self.link.note_traffic();
+        let id = match self.slots.borrow_mut().insert(Slot::new(command)) {
+            Ok(id) => id,
+            Err(Full::IdentifierInUse) => {
+                self.complete(command.cid, Outcome::failed(Status::COMMAND_ID_CONFLICT));
+                return Ok(());
+            }
+            Err(Full::QueueFull) => return Err(FatalError::SEQUENCE),
+        };
+        if let Err(status) = self.fuse(id, &command).and_then(|()| self.begin(id, &command, data)) {
+            self.finish(id, Outcome::failed(status));
+        }
+        Ok(())
+    }
+
+    /// Joins the halves of a fused operation (Base 2.1 section 3.4.2): the second follows the first at once.
+    fn fuse(&self, id: SlotId, command: &Command) -> Result<(), Status> {
+        if matches!(self.role, Role::Admin(_)) {
+            return Ok(());
+        }
+        let first = self.first.take();
+        match (command.fuse(), first) {
+            (Fuse::Second, Some(first)) => {
+                if self.slot(first, |slot| slot.partner = Some(id)).is_none() {
+                    return Err(Status::COMMAND_ABORTED_DUE_TO_FAILED_FUSED_COMMAND);
+                }
+                self.slot(id, |slot| slot.partner = Some(first));
+            }
+            (Fuse::Second, None) => return Err(Status::COMMAND_ABORTED_DUE_TO_MISSING_FUSED_COMMAND),
+            (_, Some(first)) => {
+                self.finish(first, Outcome::failed(Status::COMMAND_ABORTED_DUE_TO_MISSING_FUSED_COMMAND));
+            }
+            _ => {}
+        }
+        if command.fuse() == Fuse::First {
+            self.first.set(Some(id));
+        }
+        Ok(())
+    }
+
+    /// A capsule whose data came damaged: the host may send it again.
+    pub fn take_damaged(&self, command: Command) {
+        self.advance();
+        self.complete(command.cid, Outcome::failed(Status::TRANSIENT_TRANSPORT_ERROR));
+    }
+
+    fn begin(self: &Rc<Self>, id: SlotId, command: &Command, data: Buffer) -> Result<(), Status> {
+        let place = command.data_place(data.len() as u32)?;
+        let wanted = match &self.role {
+            Role::Admin(_) => Controller::output(command),
+            Role::Io(channels) => {
+                if command.opcode != fabrics::OPCODE && !self.link.ready.load(Ordering::Acquire) {
+                    return Err(Status::COMMAND_SEQUENCE_ERROR);
+                }
+                io::output(command, channels)?
+            }
+        };
+        if wanted == 0 {
+            self.ready(id);
+            return Ok(());
+        }
+        // Linux sends a whole page of ranges with Dataset Management, whatever their number. What is told in blocks is
+        // told exactly.
+        let exact = matches!(self.role, Role::Io(_)) && io::is_counted_in_blocks(command);
+        if place.length() < wanted || (exact && place.length() > wanted) {
+            return Err(Status::DATA_SGL_LENGTH_INVALID.do_not_retry());
+        }
+        match place {
+            DataPlace::InCapsule { offset: 0, .. } => {
+                let mut data = data;
+                data.set_len(wanted as usize);
+                self.slot(id, |slot| slot.buffer = data);
+                self.ready(id);
+            }
+            DataPlace::InCapsule { offset, .. } => {
+                let (start, end) = (offset as usize, offset as usize + wanted as usize);
+                let part = Buffer::copy_of(&data[start..end]);
+                self.slot(id, |slot| slot.buffer = part);
+                self.ready(id);
+            }
+            DataPlace::CommandBuffer { .. } => self.ask(id, command.cid, wanted),
+        }
+        Ok(())
+    }
+
+    /// Gets a buffer and asks the host for the data.
+    fn ask(self: &Rc<Self>, id: SlotId, cid: u16, wanted: u32) {
+        if has_memory(wanted as usize) {
+            return self.send_r2t(id, cid, wanted);
+        }
+        let queue = self.clone();
+        self.shard.ring().spawn(async move {
+            wait_for_memory(queue.shard.ring(), wanted as usize, || queue.is_open()).await;
+            queue.send_r2t(id, cid, wanted);
+        });
+    }
+
+    fn send_r2t(&self, id: SlotId, cid: u16, wanted: u32) {
+        let known = self.slot(id, |slot| {
+            slot.buffer = Buffer::new(wanted as usize);
+            slot.wanted = wanted;
+        });
+        if known.is_some() {
+            self.connection.send_r2t(cid, id.tag(), 0, wanted);
+        }
+    }
+
+    /// Where the bytes of an H2CData go: the buffer is lent until [`Queue::take_data`].
+    pub fn expect_data(&self, pdu: &H2CData, last: bool) -> Result<(SlotId, Buffer, usize), FatalError> {
+        let id = SlotId::of_tag(pdu.ttag);
+        let mut slots = self.slots.borrow_mut();
+        if slots.get(id).is_none() && pdu.datal <= NVME_MAXH2CDATA && self.forgotten.borrow().contains(&id) {
+            // Received, and dropped by `take_data`, which finds no command.
+            return Ok((id, Buffer::new(pdu.datal as usize), 0));
+        }
+        let slot = slots.get(id).filter(|slot| slot.wanted > 0 && !slot.running);
+        let slot = slot.ok_or(FatalError::field(OFFSET_OF_TTAG))?;
+        if slot.command.cid != pdu.cccid {
+            return Err(FatalError::field(OFFSET_OF_CCCID));
+        }
+        if pdu.datao != slot.received {
+            return Err(FatalError::out_of_range(OFFSET_OF_DATAO));
+        }
+        let end = slot.received.checked_add(pdu.datal).filter(|end| *end <= slot.wanted);
+        let end = end.ok_or(FatalError::out_of_range(OFFSET_OF_DATAL))?;
+        if pdu.datal > NVME_MAXH2CDATA {
+            return Err(FatalError { fes: FatalStatus::DATA_TRANSFER_LIMIT_EXCEEDED, fei: OFFSET_OF_DATAL });
+        }
+        if last != (end == slot.wanted) || pdu.datal == 0 {
+            return Err(FatalError::field(1));
+        }
+        let start = std::mem::replace(&mut slot.received, end) as usize;
+        Ok((id, std::mem::take(&mut slot.buffer), start))
+    }
+
+    /// The bytes of [`Queue::expect_data`] are in the buffer; `intact` unless their digest is wrong.
+    pub fn take_data(self: &Rc<Self>, id: SlotId, buffer: Buffer, intact: bool) {
+        let complete = self.slot(id, |slot| {
+            slot.buffer = buffer;
+            slot.received == slot.wanted
+        });
+        if !intact {
+            self.finish(id, Outcome::failed(Status::TRANSIENT_TRANSPORT_ERROR));
+        } else if complete == Some(true) {
+            self.ready(id);
+        }
+    }
+
+    /// All data of a command is there. Halves of a fused operation run when both have theirs.
+    fn ready(self: &Rc<Self>, id: SlotId) {
+        let Some((fuse, partner)) = self.slot(id, |slot| {
+            slot.ready = true;
+            (slot.command.fuse(), slot.partner)
+        }) else {
+            return;
+        };
+        let paired = partner.filter(|partner| self.slot(*partner, |slot| slot.ready) == Some(true));
+        match (&self.role, fuse, paired) {
+            (Role::Io(_), Fuse::First, Some(second)) => self.run_pair(id, second),
+            (Role::Io(_), Fuse::Second, Some(first)) => self.run_pair(first, id),
+            (Role::Io(_), Fuse::First | Fuse::Second, None) => {}
+            _ => self.run(id),
+        }
+    }
+
+    /// Takes command and data of a slot, which runs from now on.
+    pub fn start(&self, id: SlotId) -> Option<(Command, Buffer)> {
+        self.slot(id, |slot| {
+            slot.running = true;
+            (slot.command, std::mem::take(&mut slot.buffer))
+        })
+    }
+
+    fn run(self: &Rc<Self>, id: SlotId) {
+        if let Role::Admin(controller) = &self.role
+            && self.slot(id, |slot| Controller::is_event_request(&slot.command)) == Some(true)
+        {
+            return controller.park(self, id);
+        }
+        let Some((command, buffer)) = self.start(id) else { return };
+        let queue = self.clone();
+        self.shard.ring().spawn(async move {
+            let outcome = match &queue.role {
+                Role::Admin(controller) => {
+                    queue.wait_for_room((command.sgl.length as usize).min(TRANSFER_BYTES)).await;
+                    controller.execute(&queue, &command, &buffer).await
+                }
+                Role::Io(channels) => {
+                    queue.wait_for_room(io::input(&command, channels)).await;
+                    io::execute(&queue, channels, &command, buffer).await
+                }
+            };
+            queue.finish(id, outcome);
+        });
+    }
+
+    fn run_pair(self: &Rc<Self>, first: SlotId, second: SlotId) {
+        let (Some((compare, expected)), Some((write, data))) = (self.start(first), self.start(second)) else {
+            return;
+        };
+        let queue = self.clone();
+        self.shard.ring().spawn(async move {
+            let Role::Io(channels) = &queue.role else { return };
+            let (one, two) =
+                io::compare_and_write(&queue, channels, (&compare, &expected), (&write, data)).await;
+            queue.finish(first, one);
+            queue.finish(second, two);
+        });
+    }
+
+    /// Waits until the host has taken some of what we send, and until there is memory for `bytes`.
+    async fn wait_for_room(&self, bytes: usize) {
+        if self.connection.outgoing.bytes() >= SEND_QUEUE_BYTES {
+            self.connection.outgoing.below(SEND_QUEUE_BYTES).await;
+        }
+        if !has_memory(bytes) {
+            wait_for_memory(self.shard.ring(), bytes.min(TRANSFER_BYTES), || self.is_open()).await;
+        }
+    }
+
+    /// A command is done: its completion goes out.
+    pub fn finish(&self, id: SlotId, outcome: Outcome) {
+        let Some(slot) = self.slots.borrow_mut().remove(id) else { return };
+        if self.first.get() == Some(id) {
+            self.first.set(None);
+        }
+        if slot.received < slot.wanted {
+            self.forget(id);
+        }
+        // A half that fails before both run takes the other one with it.
+        if let Some(partner) = slot.partner.filter(|_| !slot.running) {
+            let failed = Status::COMMAND_ABORTED_DUE_TO_FAILED_FUSED_COMMAND;
+            if self.slot(partner, |other| other.partner = None).is_some() {
+                self.finish(partner, Outcome::failed(failed));
+            }
+        }
+        let aborted = slot.aborted && slot.command.opcode != fabrics::OPCODE;
+        let outcome = if aborted { Outcome::failed(Status::COMMAND_ABORT_REQUESTED) } else { outcome };
+        self.complete(slot.command.cid, outcome);
+        self.changed.notify();
+    }
+
+    fn forget(&self, id: SlotId) {
+        let mut forgotten = self.forgotten.borrow_mut();
+        if forgotten.len() >= FORGOTTEN {
+            forgotten.pop_front();
+        }
+        forgotten.push_back(id);
+    }
+
+    /// SQHD of the answer to Connect: all ones agree to do without it (Base 2.1 section 6.3).
+    pub fn first_sqhd(&self) -> u16 {
+        if self.without_flow_control { u16::MAX } else { self.sqhd.get() }
+    }
+
+    fn complete(&self, cid: u16, outcome: Outcome) {
+        let succeeded = outcome.status == Status::SUCCESSFUL_COMPLETION;
+        if let Some(data) = outcome.data.filter(|data| succeeded && !data.is_empty()) {
+            let alone = self.without_flow_control && outcome.result == 0;
+            self.connection.send_data(cid, &data, alone);
+            if alone {
+                return;
+            }
+        }
+        let completion =
+            Completion { result: outcome.result, sqhd: self.sqhd.get(), cid, status: outcome.status };
+        self.connection.send_completion(completion);
+    }
+
+    /// Aborts the command `cid`: what waits for data ends at once, what runs is waited for, because a write that still
+    /// came after its abort could overwrite newer data. False when there is no such command.
+    pub async fn abort(&self, cid: u16) -> bool {
+        let Some(id) = self.slots.borrow().find(cid) else { return false };
+        let running = self.slot(id, |slot| {
+            slot.aborted = true;
+            slot.running
+        });
+        if running == Some(false) {
+            self.finish(id, Outcome::failed(Status::COMMAND_ABORT_REQUESTED));
+            return true;
+        }
+        self.changed.until(|| self.slots.borrow_mut().get(id).is_none().then_some(())).await;
+        true
+    }
+
+    /// Waits until no command of the queue is with a volume any more. What waits for data is forgotten.
+    pub async fn quiesce(&self) {
+        let waiting: Vec<SlotId> =
+            self.slots.borrow().ids().filter(|(_, slot)| !slot.running).map(|(id, _)| id).collect();
+        for id in waiting {
+            self.slots.borrow_mut().remove(id);
+        }
+        self.changed.until(|| (self.slots.borrow().len() == 0).then_some(())).await;
+    }
+}

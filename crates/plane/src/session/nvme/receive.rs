@@ -1,0 +1,171 @@
+//! What comes on a connection, PDU by PDU: TCP Transport 1.1 sections 3.5 and 3.6.
+
+use std::rc::Rc;
+
+use ring::Buffer;
+use wire::nvme::tcp::{
+    ADMIN_IN_CAPSULE, CapsuleCmd, CommonHeader, Crc32c, DataAlignment, DigestFlags, FatalError, Framing,
+    H2CData, ICReq, ICResp, MAX_HEADER_LENGTH, PFV_1_0, PduFlags, PduType, Sender, Shape, TermReq,
+    header_digest,
+};
+use wire::nvme::{Command, Status};
+
+use super::connection::Connection;
+use super::queue::Queue;
+use crate::limits::{NVME_IN_CAPSULE, NVME_MAXH2CDATA};
+use crate::memory_gate::has_memory;
+use crate::transport::{Gone, Reader};
+
+/// Why a connection ended. The text is for the log.
+#[derive(Debug, thiserror::Error)]
+pub enum End {
+    /// The peer or the network.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// Something that the host has to be told of before the connection ends.
+    #[error("the host broke the rules of NVMe/TCP: {0}")]
+    Fatal(FatalError, Vec<u8>),
+    /// The host ended it and says why.
+    #[error("the host ended the connection: {0}")]
+    Terminated(FatalError),
+    /// The Connect command was refused.
+    #[error("its Connect command was refused: {0:?}")]
+    Refused(Status),
+    /// No memory for data that has to be taken.
+    #[error("the memory for data in flight is used up")]
+    Memory,
+}
+
+/// One PDU up to its data.
+pub struct Pdu {
+    header: [u8; MAX_HEADER_LENGTH],
+    common: CommonHeader,
+    shape: Shape,
+}
+
+impl Pdu {
+    fn fatal(&self, error: FatalError) -> End {
+        End::Fatal(error, self.header[..self.shape.header].to_vec())
+    }
+
+    fn bytes<const N: usize>(&self) -> &[u8; N] {
+        self.header.first_chunk().expect("no header is longer than the longest")
+    }
+}
+
+/// Receives the header of the next PDU and checks it. `limit`: bytes of data that it may have.
+async fn next(reader: &mut Reader, framing: Framing, limit: impl Fn(PduType) -> u32) -> Result<Pdu, End> {
+    let mut header = [0; MAX_HEADER_LENGTH];
+    let (start, rest) = header.split_at_mut(CommonHeader::LENGTH);
+    reader.first(start).await?;
+    let common = CommonHeader::decode(start.as_ref().try_into().expect("eight bytes"));
+    let refuse = |error| End::Fatal(error, start.to_vec());
+    let shape = framing.shape(&common, Sender::Host, limit(common.pdu_type)).map_err(refuse)?;
+    reader.exact(&mut rest[..shape.header - CommonHeader::LENGTH]).await?;
+    let pdu = Pdu { header, common, shape };
+    if shape.header_digest {
+        let mut digest = [0; 4];
+        reader.exact(&mut digest).await?;
+        if digest != header_digest(&pdu.header[..shape.header]) {
+            return Err(pdu.fatal(FatalError::header_digest(digest)));
+        }
+    }
+    if common.pdu_type == PduType::H2C_TERM_REQ {
+        let term = TermReq::decode(pdu.bytes());
+        return Err(End::Terminated(FatalError { fes: term.fes, fei: term.fei }));
+    }
+    reader.skip(shape.padding()).await?;
+    Ok(pdu)
+}
+
+/// Receives the data of a PDU to `start` in `buffer`. False when its digest is wrong.
+async fn data(
+    reader: &mut Reader,
+    shape: &Shape,
+    buffer: Buffer,
+    start: usize,
+) -> Result<(Buffer, bool), End> {
+    let end = start + shape.data;
+    let buffer = reader.fill(buffer, start, end).await?;
+    if !shape.data_digest {
+        return Ok((buffer, true));
+    }
+    let mut digest = [0; 4];
+    reader.exact(&mut digest).await?;
+    let mut crc = Crc32c::new();
+    crc.update(&buffer[start..end]);
+    Ok((buffer, digest == crc.wire()))
+}
+
+/// Agrees on what a connection needs: ICReq and ICResp.
+pub async fn initialize(connection: &Connection, reader: &mut Reader) -> Result<(), End> {
+    let pdu = next(reader, Framing::default(), |_| 0).await?;
+    if pdu.common.pdu_type != PduType::IC_REQ {
+        return Err(pdu.fatal(FatalError::SEQUENCE));
+    }
+    let request = ICReq::decode(pdu.bytes());
+    if request.pfv != PFV_1_0 {
+        return Err(pdu.fatal(FatalError::unsupported(8)));
+    }
+    let Some(hpda) = DataAlignment::new(request.hpda) else { return Err(pdu.fatal(FatalError::field(10))) };
+    let framing = Framing {
+        header_digest: request.digests.contains(DigestFlags::HEADER),
+        data_digest: request.digests.contains(DigestFlags::DATA),
+        hpda,
+        cpda: DataAlignment::default(),
+    };
+    connection.send_init(&ICResp::new(framing.cpda.field(), request.digests, NVME_MAXH2CDATA));
+    connection.set_framing(framing);
+    Ok(())
+}
+
+/// The first capsule of a connection, which has to be a Connect command, and its data.
+pub async fn first_capsule(connection: &Connection, reader: &mut Reader) -> Result<(Command, Buffer), End> {
+    let pdu = next(reader, connection.framing(), |_| ADMIN_IN_CAPSULE).await?;
+    if pdu.common.pdu_type != PduType::CAPSULE_CMD {
+        return Err(pdu.fatal(FatalError::SEQUENCE));
+    }
+    let (data, intact) = data(reader, &pdu.shape, Buffer::new(pdu.shape.data), 0).await?;
+    if !intact {
+        return Err(pdu.fatal(FatalError::SEQUENCE));
+    }
+    Ok((CapsuleCmd::decode(pdu.bytes()).command, data))
+}
+
+/// Receives the commands of a queue until its connection ends.
+pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> {
+    let connection = queue.connection.clone();
+    let framing = connection.framing();
+    let in_capsule = if queue.qid == 0 { ADMIN_IN_CAPSULE } else { NVME_IN_CAPSULE };
+    let limit = move |kind| if kind == PduType::CAPSULE_CMD { in_capsule } else { NVME_MAXH2CDATA };
+    while !connection.outgoing.is_closed() {
+        let pdu = next(reader, framing, limit).await?;
+        match pdu.common.pdu_type {
+            PduType::CAPSULE_CMD => {
+                if !has_memory(pdu.shape.data) {
+                    return Err(End::Memory);
+                }
+                let command = CapsuleCmd::decode(pdu.bytes()).command;
+                let (data, intact) = data(reader, &pdu.shape, Buffer::new(pdu.shape.data), 0).await?;
+                if intact {
+                    queue.take(command, data).map_err(|error| pdu.fatal(error))?;
+                } else {
+                    queue.take_damaged(command);
+                }
+            }
+            PduType::H2C_DATA => {
+                let header = H2CData::decode(pdu.bytes());
+                if header.datal as usize != pdu.shape.data {
+                    return Err(pdu.fatal(FatalError::field(16)));
+                }
+                let last = pdu.common.flags.contains(PduFlags::LAST_PDU);
+                let expected = queue.expect_data(&header, last);
+                let (id, buffer, start) = expected.map_err(|error| pdu.fatal(error))?;
+                let (buffer, intact) = data(reader, &pdu.shape, buffer, start).await?;
+                queue.take_data(id, buffer, intact);
+            }
+            _ => return Err(pdu.fatal(FatalError::SEQUENCE)),
+        }
+    }
+    Ok(())
+}

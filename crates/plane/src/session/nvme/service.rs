@@ -1,0 +1,366 @@
+//! NVMe/TCP on one core: connections come in, become queues, and end.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ring::{Buffer, Detached, Peer, Socket};
+use wire::nvme::fabrics::{
+    CONNECT_DATA_LENGTH, CommandType, Connect, ConnectAttributes, ConnectData, ConnectResult,
+    InvalidParameter,
+};
+use wire::nvme::{
+    CNTLID_DYNAMIC, CNTLID_STATIC, Command, Completion, DISCOVERY_NQN, DataPlace, Status, fabrics,
+};
+
+use super::connection::Connection;
+use super::controller::Controller;
+use super::node::{Kind, Link, Node};
+use super::queue::{Queue, Role};
+use super::receive::{End, first_capsule, initialize, receive};
+use crate::limits::{CONNECTIONS_PER_SHARD, LOGIN_TIME, LOGINS_PER_SHARD, NVME_QUEUE_ENTRIES, SEND_STALL};
+use crate::log::trouble;
+use crate::shard::Shard;
+use crate::spread::Welcome;
+use crate::transport::{Gone, Reader};
+
+/// How often a connection is looked at for a send that does not move.
+const STALL_TICK: Duration = Duration::from_secs(5);
+/// What a refused or fatal answer gets to reach the host.
+const PARTING: Duration = Duration::from_millis(100);
+
+/// NVMe/TCP on one core.
+pub struct Service {
+    shard: Rc<Shard>,
+    node: Arc<Node>,
+    controllers: RefCell<HashMap<u16, Rc<Controller>>>,
+    queues: RefCell<HashMap<(u16, u16), Rc<Queue>>>,
+    newcomers: RefCell<VecDeque<Weak<Connection>>>,
+    connections: Cell<usize>,
+    draining: Cell<bool>,
+}
+
+/// Why a Connect command is refused: status and dword 0.
+type Refusal = (Status, u64);
+
+fn refuse(parameter: InvalidParameter) -> Refusal {
+    (Status::CONNECT_INVALID_PARAMETERS.do_not_retry(), parameter.result())
+}
+
+impl Service {
+    /// Starts NVMe/TCP on `shard`.
+    pub fn install(shard: &Rc<Shard>, node: &Arc<Node>) -> Rc<Service> {
+        let service = Rc::new(Service {
+            shard: shard.clone(),
+            node: node.clone(),
+            controllers: RefCell::default(),
+            queues: RefCell::default(),
+            newcomers: RefCell::default(),
+            connections: Cell::new(0),
+            draining: Cell::new(false),
+        });
+        shard.install(service.clone());
+        service
+    }
+
+    /// The node's side of it.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// An I/O queue that is on this core.
+    pub fn queue(&self, cntlid: u16, qid: u16) -> Option<Rc<Queue>> {
+        self.queues.borrow().get(&(cntlid, qid)).cloned()
+    }
+
+    /// A controller whose admin queue is on this core.
+    pub fn controller(&self, cntlid: u16) -> Option<Rc<Controller>> {
+        self.controllers.borrow().get(&cntlid).cloned()
+    }
+
+    /// The controllers whose admin queues are on this core.
+    pub fn controllers(&self) -> Vec<Rc<Controller>> {
+        self.controllers.borrow().values().cloned().collect()
+    }
+
+    /// How many connections this core has.
+    #[cfg(test)]
+    pub fn connection_count(&self) -> usize {
+        self.connections.get()
+    }
+
+    /// A connection from its first byte to its end.
+    async fn live(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader) {
+        let ring = self.shard.ring();
+        ring.spawn_later(connection.clone().run_sender());
+        ring.spawn_later(watch(connection.clone()));
+        let queue = match ring.timeout(LOGIN_TIME, self.connect(&connection, &mut reader)).await {
+            Some(Ok(queue)) => {
+                connection.settle();
+                queue
+            }
+            Some(Err(end)) => return say_goodbye(&connection, end).await,
+            None => return connection.close(format!("no Connect within {} seconds", LOGIN_TIME.as_secs())),
+        };
+        if let Role::Admin(controller) = &queue.role {
+            ring.spawn_later(controller.clone().keep_alive());
+        }
+        if let Err(end) = receive(&queue, &mut reader).await {
+            say_goodbye(&connection, end).await;
+        }
+        connection.close("closed");
+        queue.quiesce().await;
+        self.remove(&queue).await;
+    }
+
+    async fn remove(&self, queue: &Rc<Queue>) {
+        let (cntlid, qid) = (queue.link.cntlid, queue.qid);
+        match &queue.role {
+            Role::Admin(controller) => {
+                controller.end().await;
+                self.controllers.borrow_mut().remove(&cntlid);
+            }
+            Role::Io(_) => {
+                self.queues.borrow_mut().remove(&(cntlid, qid));
+                self.shard.tell(queue.link.shard, move |shard| {
+                    let controller =
+                        shard.service::<Service>().and_then(|service| service.controller(cntlid));
+                    if let Some(controller) = controller {
+                        controller.leave(qid);
+                    }
+                });
+            }
+        }
+        let host = &queue.link.host;
+        tracing::debug!(cntlid, qid, host, "{}: queue ended", queue.connection.peer);
+    }
+
+    /// The beginning of a connection: ICReq, then the Connect command (Base 2.1 section 6.3).
+    async fn connect(&self, connection: &Rc<Connection>, reader: &mut Reader) -> Result<Rc<Queue>, End> {
+        initialize(connection, reader).await?;
+        let (command, data) = first_capsule(connection, reader).await?;
+        match self.make_queue(connection, &command, &data).await {
+            Ok(queue) => {
+                let result = ConnectResult { cntlid: queue.link.cntlid, ..ConnectResult::default() };
+                let completion = Completion {
+                    result: result.result(),
+                    sqhd: queue.first_sqhd(),
+                    cid: command.cid,
+                    ..Completion::default()
+                };
+                connection.send_completion(completion);
+                let (cntlid, qid, host) = (queue.link.cntlid, queue.qid, queue.link.host.as_str());
+                if qid == 0 {
+                    tracing::info!(cntlid, host, shard = self.shard.index(), "{} connected", connection.peer);
+                }
+                Ok(queue)
+            }
+            Err((status, result)) => {
+                connection.send_completion(Completion { result, sqhd: 1, cid: command.cid, status });
+                Err(End::Refused(status))
+            }
+        }
+    }
+
+    async fn make_queue(
+        &self,
+        connection: &Rc<Connection>,
+        command: &Command,
+        data: &Buffer,
+    ) -> Result<Rc<Queue>, Refusal> {
+        let is_connect =
+            command.opcode == fabrics::OPCODE && CommandType::of(command) == CommandType::CONNECT;
+        if !is_connect {
+            return Err((Status::COMMAND_SEQUENCE_ERROR.do_not_retry(), 0));
+        }
+        let whole = DataPlace::InCapsule { offset: 0, length: CONNECT_DATA_LENGTH as u32 };
+        let place = command.data_place(data.len() as u32).map_err(|status| (status, 0))?;
+        let Some(bytes) = data.first_chunk().filter(|_| place == whole) else {
+            return Err((Status::DATA_SGL_LENGTH_INVALID.do_not_retry(), 0));
+        };
+        let (connect, data) = (Connect::of(command), ConnectData::decode(bytes));
+        if connect.recfmt != 0 {
+            return Err((Status::CONNECT_INCOMPATIBLE_FORMAT.do_not_retry(), 0));
+        }
+        if connect.sqsize == 0 || connect.sqsize >= NVME_QUEUE_ENTRIES {
+            return Err(refuse(InvalidParameter::SQSIZE));
+        }
+        let (link, role) = if connect.qid == 0 {
+            let controller = self.make_controller(&connect, &data)?;
+            (controller.link.clone(), Role::Admin(controller))
+        } else {
+            let link = self.find_controller(&connect, &data).await?;
+            let Kind::Io(subsystem) = &link.kind else { return Err(refuse(InvalidParameter::QID)) };
+            // Ended or reset since it let the queue in: that found no queue here to end.
+            if !link.ready.load(Ordering::Acquire) {
+                return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
+            }
+            let channels =
+                subsystem.namespaces.iter().map(|namespace| self.shard.volume(namespace.volume)).collect();
+            (link.clone(), Role::Io(channels))
+        };
+        let without_flow_control = connect.cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL);
+        let size = connect.sqsize + 1;
+        let queue = Queue::new(
+            connect.qid,
+            link,
+            self.shard.clone(),
+            connection.clone(),
+            role,
+            size,
+            without_flow_control,
+        );
+        self.enter(&queue);
+        Ok(queue)
+    }
+
+    fn enter(&self, queue: &Rc<Queue>) {
+        match &queue.role {
+            Role::Admin(controller) => {
+                controller.set_admin(queue.clone());
+                self.controllers.borrow_mut().insert(queue.link.cntlid, controller.clone());
+            }
+            Role::Io(_) => {
+                self.queues.borrow_mut().insert((queue.link.cntlid, queue.qid), queue.clone());
+            }
+        }
+    }
+
+    fn make_controller(&self, connect: &Connect, data: &ConnectData) -> Result<Rc<Controller>, Refusal> {
+        if data.cntlid != CNTLID_DYNAMIC && data.cntlid != CNTLID_STATIC {
+            return Err(refuse(InvalidParameter::CNTLID));
+        }
+        let host = data.hostnqn.name().map_err(|_| refuse(InvalidParameter::HOSTNQN))?;
+        let name = data.subnqn.text().map_err(|_| refuse(InvalidParameter::SUBNQN))?;
+        let kind = if name == DISCOVERY_NQN {
+            Kind::Discovery
+        } else {
+            let subsystem = self.node.subsystems().iter().find(|subsystem| subsystem.nqn == name);
+            let subsystem = subsystem.ok_or(refuse(InvalidParameter::SUBNQN))?;
+            if !subsystem.admits(host) {
+                return Err((Status::CONNECT_INVALID_HOST.do_not_retry(), 0));
+            }
+            Kind::Io(subsystem.clone())
+        };
+        let link = self.node.allocate(self.shard.index(), kind, host.to_owned(), data.hostid);
+        let link = link.ok_or((Status::CONNECT_CONTROLLER_BUSY, 0))?;
+        Ok(Controller::new(link, self.node.clone(), self.shard.clone(), connect.kato))
+    }
+
+    async fn find_controller(&self, connect: &Connect, data: &ConnectData) -> Result<Arc<Link>, Refusal> {
+        let link = self.node.find(data.cntlid).ok_or(refuse(InvalidParameter::CNTLID))?;
+        if data.hostnqn.name().ok() != Some(link.host.as_str()) {
+            return Err(refuse(InvalidParameter::HOSTNQN));
+        }
+        if data.hostid != link.host_id {
+            return Err(refuse(InvalidParameter::HOSTID));
+        }
+        let name = match &link.kind {
+            Kind::Io(subsystem) => subsystem.nqn.as_str(),
+            Kind::Discovery => DISCOVERY_NQN,
+        };
+        if data.subnqn.text().ok() != Some(name) {
+            return Err(refuse(InvalidParameter::SUBNQN));
+        }
+        let (cntlid, qid, here) = (link.cntlid, connect.qid, self.shard.index());
+        let enter = move |shard: Rc<Shard>| async move {
+            match shard.service::<Service>().and_then(|service| service.controller(cntlid)) {
+                Some(controller) => controller.enter(qid, here),
+                None => Err(Status::CONNECT_INVALID_PARAMETERS.do_not_retry()),
+            }
+        };
+        self.shard.call(link.shard, enter).await.map_err(|status| {
+            let queue = status == Status::INVALID_QUEUE_IDENTIFIER.do_not_retry();
+            if queue { refuse(InvalidParameter::QID) } else { (status, 0) }
+        })?;
+        Ok(link)
+    }
+
+    /// Takes no more connections, ends the controllers, and waits until nothing of them is under way.
+    pub async fn drain(self: Rc<Self>) {
+        self.draining.set(true);
+        for newcomer in self.newcomers.borrow_mut().drain(..).filter_map(|newcomer| newcomer.upgrade()) {
+            newcomer.close("the node is stopping");
+        }
+        for controller in self.controllers() {
+            if let Some(admin) = controller.admin() {
+                admin.connection.close("the node is stopping");
+            }
+        }
+        let queues: Vec<_> = self.queues.borrow().values().cloned().collect();
+        for queue in queues {
+            queue.connection.close("the node is stopping");
+        }
+        while self.connections.get() > 0 {
+            self.shard.ring().sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+impl Welcome for Service {
+    fn shard(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer) {
+        if self.draining.get() || self.connections.get() >= CONNECTIONS_PER_SHARD {
+            trouble!("{peer}: closed, this core has {} connections already", self.connections.get());
+            return;
+        }
+        let ring = self.shard.ring();
+        let socket = Socket::attach(ring, socket);
+        let reader = Reader::new(ring.clone(), socket.clone());
+        let connection = Rc::new(Connection::new(ring.clone(), socket, peer, reader.last_received()));
+        let mut newcomers = self.newcomers.borrow_mut();
+        newcomers.retain(|newcomer| newcomer.upgrade().is_some_and(|newcomer| !newcomer.is_settled()));
+        if newcomers.len() >= LOGINS_PER_SHARD
+            && let Some(oldest) = newcomers.pop_front().and_then(|newcomer| newcomer.upgrade())
+        {
+            oldest.close("too many connections are beginning");
+        }
+        newcomers.push_back(Rc::downgrade(&connection));
+        drop(newcomers);
+        self.connections.set(self.connections.get() + 1);
+        let service = self.clone();
+        ring.spawn_later(async move {
+            service.clone().live(connection.clone(), reader).await;
+            service.connections.set(service.connections.get() - 1);
+            let reason = connection.close_reason().unwrap_or_default();
+            if reason != QUIET {
+                trouble!("{}: connection closed: {reason}", connection.peer);
+            }
+        });
+    }
+}
+
+/// The reason of a connection that the host has ended between two PDUs, as hosts do.
+const QUIET: &str = "the peer closed the connection";
+
+/// Tells the host what was wrong, if that is to be told, and closes.
+async fn say_goodbye(connection: &Rc<Connection>, end: End) {
+    if let End::Fatal(error, header) = &end {
+        connection.send_term(*error, header);
+    }
+    if !matches!(end, End::Gone(_)) {
+        connection.ring().timeout(PARTING, connection.outgoing.below(1)).await;
+    }
+    connection.close(if matches!(end, End::Gone(Gone::Closed)) { QUIET.to_owned() } else { end.to_string() });
+}
+
+/// Ends a connection whose host does not take what is sent.
+async fn watch(connection: Rc<Connection>) {
+    while !connection.outgoing.is_closed() {
+        connection.ring().sleep(STALL_TICK).await;
+        let now = connection.ring().now();
+        if connection.outgoing.sending_since().is_some_and(|since| now.since(since) > SEND_STALL) {
+            connection.close(format!("it has not taken what is sent for {} seconds", SEND_STALL.as_secs()));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Aborts, resets, silence, and connections that end at any moment.
+
+use std::time::Duration;
+
+use wire::nvme::admin::Abort;
+use wire::nvme::fabrics::{ControllerConfiguration, Property};
+use wire::nvme::io::Opcode;
+use wire::nvme::tcp::DigestFlags;
+use wire::nvme::{Fuse, Status};
+
+use super::bed::{BLOCK, play, play_with_file};
+use super::host::{Host, Received};
+
+const DONE: Status = Status::SUCCESSFUL_COMPLETION;
+
+#[test]
+fn an_aborted_write_that_waits_for_data_ends_and_its_data_is_dropped() {
+    play(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let data = vec![0xa5; 64 * BLOCK];
+        let cid = host.blocks(Opcode::WRITE, 0, &data, false, Fuse::Normal).await;
+        let r2t = host.ready().await;
+        admin.capsule(Abort { sqid: 1, cid }.command(admin.next_cid()), &[]).await;
+        assert_eq!(admin.completed().await.result, Abort::result(true));
+        // The host has sent its data before it learns of the abort.
+        host.data(&r2t, 0, &data, true, false).await;
+        let completion = host.completed().await;
+        assert_eq!((completion.cid, completion.status), (cid, Status::COMMAND_ABORT_REQUESTED));
+        assert!(host.read(0, 64).await.iter().all(|byte| *byte == 0));
+        admin.capsule(Abort { sqid: 1, cid }.command(admin.next_cid()), &[]).await;
+        assert_eq!(admin.completed().await.result, Abort::result(false), "it is gone");
+    });
+}
+
+#[test]
+fn a_reset_ends_the_queues_and_waits_for_writes_in_flight() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        bed.stall();
+        host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        host.blocks(Opcode::WRITE, 64, &[0xa5; 64 * BLOCK], false, Fuse::Normal).await;
+        host.ready().await;
+        let waiter = bed.clone();
+        bed.ring.spawn(async move {
+            waiter.pass(Duration::from_secs(3)).await;
+            waiter.release();
+        });
+        let before = bed.ring.now();
+        let disabled = ControllerConfiguration::ENABLED.with_en(0);
+        admin.set_configuration(disabled).await;
+        assert!(bed.ring.now().since(before) >= Duration::from_secs(2), "it did not wait for the write");
+        assert_eq!(admin.property(Property::CSTS).await & 1, 0);
+        while host.next().await != Received::Closed {}
+        admin.set_configuration(ControllerConfiguration::ENABLED).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let found = host.read(0, 1).await;
+        assert!(found == [0xa5; BLOCK] || found == [0; BLOCK]);
+    });
+}
+
+#[test]
+fn a_silent_host_loses_its_controller_after_its_keep_alive_time() {
+    play(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 2000).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        for _ in 0..6 {
+            bed.pass(Duration::from_secs(1)).await;
+            host.blocks(Opcode::WRITE, 0, &[1; BLOCK], true, Fuse::Normal).await;
+            assert_eq!(host.completed().await.status, DONE, "traffic of an I/O queue keeps it alive");
+        }
+        assert_eq!(admin.next_within(Duration::from_secs(6)).await, Received::Closed);
+        assert_eq!(host.next().await, Received::Closed);
+    });
+}
+
+#[test]
+fn a_controller_ends_with_its_admin_connection_whatever_its_keep_alive_time() {
+    play(|bed| async move {
+        // The stage looks for what is left long before this time is over.
+        let (admin, cntlid) = Host::admin(&bed, u32::MAX).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        assert_eq!(bed.controllers(), 1);
+        let core = bed.cores.iter().find(|core| core.nvme.controller(cntlid).is_some()).unwrap();
+        let controller = std::rc::Rc::downgrade(&core.nvme.controller(cntlid).unwrap());
+        drop(admin);
+        assert_eq!(host.next().await, Received::Closed);
+        bed.pass(Duration::from_secs(10)).await;
+        assert_eq!(bed.controllers(), 0);
+        assert!(controller.upgrade().is_none(), "something keeps the controller in memory");
+    });
+}
+
+#[test]
+fn connections_that_end_while_they_begin_leave_nothing() {
+    play(|bed| async move {
+        drop(Host::open(&bed).await);
+        drop(Host::initialized(&bed, DigestFlags::empty()).await);
+        let silent = Host::initialized(&bed, DigestFlags::empty()).await;
+        let (admin, _) = Host::admin(&bed, 0).await;
+        drop(admin);
+        assert_eq!(silent.next_within(Duration::from_secs(30)).await, Received::Closed);
+        assert_eq!(bed.controllers(), 0);
+    });
+}

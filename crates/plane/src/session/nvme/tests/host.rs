@@ -1,0 +1,256 @@
+//! One connection of a host. What holds for everything that a controller sends is checked at every PDU.
+
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+use ring::{SendList, Socket};
+use wire::nvme::fabrics::{
+    Connect, ConnectData, ConnectResult, ControllerConfiguration, Property, PropertyGet, PropertySet,
+    PropertySize,
+};
+use wire::nvme::io::{BlockRange, Opcode};
+use wire::nvme::tcp::{
+    C2HData, CapsuleCmd, CapsuleResp, CommonHeader, DigestFlags, FatalError, Framing, H2CData, ICReq, ICResp,
+    PduType, R2T, Sender, TermReq, crc32c, header_digest,
+};
+use wire::nvme::{CNTLID_DYNAMIC, Command, CommandFlags, Completion, Fuse, NqnField, SglDescriptor, Status};
+
+use super::bed::{BLOCK, Bed, SUBSYSTEM};
+
+/// How long a controller may take for what it does at once.
+const SOON: Duration = Duration::from_secs(5);
+
+/// What a controller sends.
+#[derive(Debug, PartialEq)]
+pub enum Received {
+    Initialized(ICResp),
+    Completed(Completion),
+    Data(C2HData, Vec<u8>),
+    Ready(R2T),
+    Terminated(FatalError),
+    Closed,
+}
+
+/// One connection.
+pub struct Host {
+    pub bed: Bed,
+    socket: Socket,
+    received: RefCell<Vec<u8>>,
+    framing: Cell<Framing>,
+    cid: Cell<u16>,
+}
+
+fn encoded<const N: usize>(encode: impl FnOnce(&mut [u8; N])) -> Vec<u8> {
+    let mut bytes = [0; N];
+    encode(&mut bytes);
+    bytes.to_vec()
+}
+
+impl Host {
+    /// A connection on which nothing has been said.
+    pub async fn open(bed: &Bed) -> Host {
+        let socket = Socket::connect(&bed.ring, bed.portal).await.unwrap();
+        let (received, framing) = (RefCell::default(), Cell::default());
+        Host { bed: bed.clone(), socket, received, framing, cid: Cell::new(0) }
+    }
+
+    /// A connection with these digests.
+    pub async fn initialized(bed: &Bed, digests: DigestFlags) -> Host {
+        let host = Host::open(bed).await;
+        host.send(&encoded(|bytes| ICReq::new(0, digests, 0).encode(bytes))).await;
+        let Received::Initialized(response) = host.next().await else { panic!("an ICResp was expected") };
+        assert_eq!(response.digests, digests);
+        host.framing.set(Framing {
+            header_digest: digests.contains(DigestFlags::HEADER),
+            data_digest: digests.contains(DigestFlags::DATA),
+            ..Framing::default()
+        });
+        host
+    }
+
+    /// Asks for a queue.
+    pub async fn connect(&self, connect: Connect, cntlid: u16) -> Completion {
+        let data = ConnectData {
+            hostid: [7; 16],
+            cntlid,
+            subnqn: NqnField::new(SUBSYSTEM),
+            hostnqn: NqnField::new("nqn.2014-08.com.example:host"),
+        };
+        self.capsule(connect.command(self.next_cid()), &encoded(|bytes| data.encode(bytes))).await;
+        self.completed().await
+    }
+
+    /// A controller that is ready, by its admin queue, and its identifier.
+    pub async fn admin(bed: &Bed, kato: u32) -> (Host, u16) {
+        let host = Host::initialized(bed, DigestFlags::empty()).await;
+        let completion =
+            host.connect(Connect { sqsize: 31, kato, ..Connect::default() }, CNTLID_DYNAMIC).await;
+        assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
+        host.set_configuration(ControllerConfiguration::ENABLED).await;
+        (host, ConnectResult::from_result(completion.result).cntlid)
+    }
+
+    /// An I/O queue of that controller.
+    pub async fn io(bed: &Bed, cntlid: u16, digests: DigestFlags) -> Host {
+        let host = Host::initialized(bed, digests).await;
+        let completion = host.connect(Connect { qid: 1, sqsize: 127, ..Connect::default() }, cntlid).await;
+        assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
+        host
+    }
+
+    pub async fn set_configuration(&self, configuration: ControllerConfiguration) {
+        let set =
+            PropertySet { size: PropertySize::FOUR, offset: Property::CC, value: configuration.0.into() };
+        self.capsule(set.command(self.next_cid()), &[]).await;
+        assert_eq!(self.completed().await.status, Status::SUCCESSFUL_COMPLETION);
+    }
+
+    pub async fn property(&self, offset: Property) -> u64 {
+        let get = PropertyGet { size: PropertySize::FOUR, offset };
+        self.capsule(get.command(self.next_cid()), &[]).await;
+        self.completed().await.result
+    }
+
+    pub fn next_cid(&self) -> u16 {
+        self.cid.set(self.cid.get() + 1);
+        self.cid.get()
+    }
+
+    /// A write, compare or read of whole blocks from `lba`; data in the capsule if `in_capsule`. Gives its identifier.
+    pub async fn blocks(&self, opcode: Opcode, lba: u64, data: &[u8], in_capsule: bool, fuse: Fuse) -> u16 {
+        let (cid, length) = (self.next_cid(), data.len() as u32);
+        let range = BlockRange { slba: lba, nlb: (data.len() / BLOCK - 1) as u16, ..BlockRange::default() };
+        let sgl =
+            if in_capsule { SglDescriptor::in_capsule(0, length) } else { SglDescriptor::transport(length) };
+        let command =
+            Command { flags: CommandFlags::SGL.with_fuse(fuse), ..range.command(opcode, cid, 1, sgl) };
+        self.capsule(command, if in_capsule { data } else { &[] }).await;
+        cid
+    }
+
+    /// Reads `blocks` from `lba`, which has to succeed.
+    pub async fn read(&self, lba: u64, blocks: usize) -> Vec<u8> {
+        let wanted = vec![0; blocks * BLOCK];
+        self.blocks(Opcode::READ, lba, &wanted, false, Fuse::Normal).await;
+        let mut got = Vec::new();
+        loop {
+            match self.next().await {
+                Received::Data(header, data) => {
+                    assert_eq!(header.datao as usize, got.len(), "data comes in order");
+                    got.extend_from_slice(&data);
+                }
+                Received::Completed(completion) => {
+                    assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
+                    assert_eq!(got.len(), wanted.len());
+                    return got;
+                }
+                other => panic!("data was expected and not {other:?}"),
+            }
+        }
+    }
+
+    /// The next PDU, which has to be an R2T.
+    pub async fn ready(&self) -> R2T {
+        match self.next().await {
+            Received::Ready(r2t) => r2t,
+            other => panic!("an R2T was expected and not {other:?}"),
+        }
+    }
+
+    /// The next PDU, which has to be a completion.
+    pub async fn completed(&self) -> Completion {
+        match self.next().await {
+            Received::Completed(completion) => completion,
+            other => panic!("a completion was expected and not {other:?}"),
+        }
+    }
+
+    /// Sends a command with its data.
+    pub async fn capsule(&self, command: Command, data: &[u8]) {
+        let pdu = CapsuleCmd::new(self.framing.get(), command, data.len() as u32);
+        let bytes = self.framed(&encoded(|bytes| pdu.encode(bytes)), pdu.header, data);
+        self.send(&bytes).await;
+    }
+
+    /// Sends a part of what an R2T asked for; `spoil` damages its digest.
+    pub async fn data(&self, r2t: &R2T, offset: usize, data: &[u8], last: bool, spoil: bool) {
+        let framing = self.framing.get();
+        let pdu = H2CData::new(framing, r2t.cccid, r2t.ttag, offset as u32, data.len() as u32, last);
+        let mut bytes = self.framed(&encoded(|bytes| pdu.encode(bytes)), pdu.header, data);
+        if spoil {
+            *bytes.last_mut().unwrap() ^= 1;
+        }
+        self.send(&bytes).await;
+    }
+
+    fn framed(&self, header: &[u8], common: CommonHeader, data: &[u8]) -> Vec<u8> {
+        let framing = self.framing.get();
+        let mut bytes = header.to_vec();
+        if framing.header_digest {
+            bytes.extend_from_slice(&header_digest(header));
+        }
+        if !data.is_empty() {
+            bytes.resize(common.pdo.into(), 0);
+            bytes.extend_from_slice(data);
+            if framing.data_digest {
+                bytes.extend_from_slice(&crc32c(data).to_le_bytes());
+            }
+        }
+        assert_eq!(bytes.len(), common.plen as usize);
+        bytes
+    }
+
+    pub async fn send(&self, bytes: &[u8]) {
+        let mut list = SendList::new();
+        list.push_bytes(bytes);
+        self.socket.send(list).await.0.expect("the controller takes what is sent");
+    }
+
+    /// The next PDU.
+    pub async fn next(&self) -> Received {
+        self.next_within(SOON).await
+    }
+
+    pub async fn next_within(&self, within: Duration) -> Received {
+        if !self.fill(CommonHeader::LENGTH, within).await {
+            return Received::Closed;
+        }
+        let common = CommonHeader::decode(self.received.borrow().first_chunk().unwrap());
+        let shape = self.framing.get().shape(&common, Sender::Controller, u32::MAX).unwrap();
+        assert!(self.fill(shape.total(), within).await, "the connection ends in the middle of a PDU");
+        let pdu: Vec<u8> = self.received.borrow_mut().drain(..shape.total()).collect();
+        if shape.header_digest {
+            assert_eq!(pdu[shape.header..][..4], header_digest(&pdu[..shape.header]));
+        }
+        let data = pdu[shape.data_offset..][..shape.data].to_vec();
+        if shape.data_digest {
+            assert_eq!(pdu[pdu.len() - 4..], crc32c(&data).to_le_bytes());
+        }
+        match common.pdu_type {
+            PduType::IC_RESP => Received::Initialized(ICResp::decode(pdu.first_chunk().unwrap())),
+            PduType::CAPSULE_RESP => {
+                Received::Completed(CapsuleResp::decode(pdu.first_chunk().unwrap()).completion)
+            }
+            PduType::C2H_DATA => Received::Data(C2HData::decode(pdu.first_chunk().unwrap()), data),
+            PduType::R2T => Received::Ready(R2T::decode(pdu.first_chunk().unwrap())),
+            _ => {
+                let term = TermReq::decode(pdu.first_chunk().unwrap());
+                Received::Terminated(FatalError { fes: term.fes, fei: term.fei })
+            }
+        }
+    }
+
+    /// Gathers so many bytes; false when the connection ends first.
+    async fn fill(&self, bytes: usize, within: Duration) -> bool {
+        while self.received.borrow().len() < bytes {
+            match self.bed.ring.timeout(within, self.socket.receive()).await {
+                None => panic!("nothing came for {within:?}"),
+                Some(Ok(chunk)) if !chunk.is_empty() => {
+                    self.received.borrow_mut().extend_from_slice(&chunk);
+                }
+                Some(_) => return false,
+            }
+        }
+        true
+    }
+}
