@@ -14,6 +14,7 @@ mod mailbox;
 mod memory;
 mod notify;
 mod op;
+mod patience;
 mod pooled;
 mod provided;
 mod remote;
