@@ -128,6 +128,11 @@ fn write_host(formatter: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt:
     write!(formatter, "{open}{host}{close}:{port}")
 }
 
+/// Whether a text is an NVMe qualified name; what is wrong if it is none.
+pub fn check_nqn(name: &str) -> Result<(), String> {
+    nqn::check(name).map_err(|error| error.to_string())
+}
+
 type Problem = (String, String);
 
 fn problem(problem: impl Into<String>, hint: impl Into<String>) -> Problem {
