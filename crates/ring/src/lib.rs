@@ -7,6 +7,8 @@ mod address;
 mod buffer;
 mod chunk;
 mod clock;
+#[cfg(any(test, feature = "count-allocations"))]
+pub mod count_allocations;
 mod driver;
 mod file;
 mod handle;

@@ -42,6 +42,8 @@ pub struct OpenOptions {
     pub header_digest: bool,
     /// Ask for data digests.
     pub data_digest: bool,
+    /// iSCSI: how the data of writes is to be sent.
+    pub wishes: iscsi::Wishes,
     /// iSCSI: the name of this initiator.
     pub initiator_name: String,
     /// NVMe: the NQN of this host.
@@ -61,6 +63,7 @@ impl Default for OpenOptions {
         OpenOptions {
             header_digest: false,
             data_digest: false,
+            wishes: iscsi::Wishes::default(),
             initiator_name: "iqn.2026-11.internal.fels:lab".to_owned(),
             host_nqn: "nqn.2026-11.internal.fels:lab".to_owned(),
             depth: 128,

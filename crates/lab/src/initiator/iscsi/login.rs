@@ -142,7 +142,7 @@ pub(super) async fn login(
     security(&mut exchange, target, options, algorithms).await?;
     let mut agreed = Parameters::default();
     let mut text = TextWriter::new(MAX_LOGIN_SEGMENT);
-    parameters::offer(options.header_digest, options.data_digest, &mut text)?;
+    parameters::offer(options, &mut text)?;
     let mut request = text.into_bytes();
     while exchange.stage != LoginStage::FullFeaturePhase {
         let answer = exchange.ask(&request, Some(LoginStage::FullFeaturePhase)).await?;

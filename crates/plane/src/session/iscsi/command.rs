@@ -20,7 +20,7 @@ const MEMORY_POLL: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// Whether `bytes` more of buffers may be taken on this core now.
 pub fn has_memory(bytes: usize) -> bool {
-    in_use() + bytes <= BUFFER_BYTES_PER_SHARD
+    bytes == 0 || in_use() + bytes <= BUFFER_BYTES_PER_SHARD
 }
 
 impl Session {
@@ -56,15 +56,16 @@ impl Session {
         let step = self.tasks(|tasks| {
             let task = tasks.get(id)?;
             let prepared = task.prepared?;
-            if task.running || task.aborted {
+            if task.started || task.aborted || task.lent || task.growing {
                 return None;
             }
             if task.transfer.is_complete() {
-                task.running = true;
+                task.started = true;
                 return Some(Step::Run(prepared, std::mem::take(&mut task.buffer), task.connection.clone()));
             }
             let wanted = (prepared.data_out().min(task.expected)) as usize;
-            Some(if task.buffer.len() < wanted { Step::Grow(wanted) } else { Step::Ask })
+            task.growing = task.buffer.len() < wanted;
+            Some(if task.growing { Step::Grow(wanted) } else { Step::Ask })
         });
         match step {
             Some(Step::Run(prepared, buffer, connection)) => self.run(id, prepared, buffer, connection),
@@ -80,11 +81,13 @@ impl Session {
             let Some(attached) = &session.attached else { return };
             let wanted = (prepared.data_out() as usize).min(buffer.len());
             buffer.set_len(wanted);
-            if connection.outgoing.bytes() >= SEND_QUEUE_BYTES || !has_memory(prepared.data_in() as usize) {
-                session.wait_for_room(&connection, prepared.data_in() as usize).await;
+            let bytes = prepared.data_in() as usize;
+            let _promise = connection.outgoing.promise(bytes, SEND_QUEUE_BYTES).await;
+            while !has_memory(bytes) && session.is_wanted(id) {
+                connection.ring().sleep(MEMORY_POLL).await;
             }
-            if session.is_aborted(id) {
-                session.retire(id);
+            // Aborted while it waited: then it is gone already.
+            if !session.set_running(id) {
                 return;
             }
             let response = attached.unit.execute(&attached.nexus, prepared, buffer).await;
@@ -92,23 +95,21 @@ impl Session {
         });
     }
 
-    /// Waits until the peer has taken some of what we send, and until there is memory.
-    async fn wait_for_room(&self, connection: &Connection, bytes: usize) {
-        connection.outgoing.below(SEND_QUEUE_BYTES).await;
-        while !has_memory(bytes) && !connection.outgoing.is_closed() {
-            connection.ring().sleep(MEMORY_POLL).await;
-        }
+    fn is_wanted(&self, id: TaskId) -> bool {
+        self.tasks(|tasks| tasks.get(id).is_some())
     }
 
-    fn is_aborted(&self, id: TaskId) -> bool {
-        self.tasks(|tasks| tasks.get(id).is_none_or(|task| task.aborted))
+    fn set_running(&self, id: TaskId) -> bool {
+        self.tasks(|tasks| tasks.get(id).map(|task| task.running = true)).is_some()
     }
 
     /// Gets a buffer for all of the data; what is there already moves into it.
     fn grow(self: &Rc<Self>, id: TaskId, wanted: usize) {
         let session = self.clone();
         self.shard.ring().spawn(async move {
-            while !has_memory(wanted) {
+            // Not while the smaller one is being received into: its bytes have to move.
+            let may = || session.tasks(|tasks| tasks.get(id).is_none_or(|task| !task.lent));
+            while !has_memory(wanted) && session.is_wanted(id) || !may() {
                 session.shard.ring().sleep(MEMORY_POLL).await;
             }
             session.tasks(|tasks| {
@@ -117,8 +118,9 @@ impl Session {
                 let received = (task.transfer.received() as usize).min(wanted).min(task.buffer.len());
                 larger[..received].copy_from_slice(&task.buffer[..received]);
                 task.buffer = larger;
+                task.growing = false;
             });
-            session.ask(id);
+            session.advance(id);
         });
     }
 
@@ -153,6 +155,7 @@ impl Session {
     /// [`Session::take_data`].
     pub fn expect_data(
         &self,
+        connection: &Rc<Connection>,
         pdu: &DataOut,
         length: usize,
     ) -> Result<Option<Destination>, (TaskId, TransferError)> {
@@ -169,7 +172,10 @@ impl Session {
                 (id, None)
             };
             let Some(task) = tasks.get(id) else { return Ok(None) };
-            if task.initiator_task_tag != pdu.initiator_task_tag || task.running {
+            // Data comes on the connection of its command (section 4.2.5.1), in one order therefore.
+            let is_its =
+                task.initiator_task_tag == pdu.initiator_task_tag && Rc::ptr_eq(&task.connection, connection);
+            if !is_its || task.started {
                 return Ok(None);
             }
             // The tag has the low byte of the R2T's number; fewer than 256 are ever outstanding.
@@ -183,6 +189,7 @@ impl Session {
                 // Held back until there was memory for all; unsolicited data always has its place.
                 return Err((id, TransferError::TooLong));
             }
+            task.lent = true;
             Ok(Some(Destination { id, buffer: std::mem::take(&mut task.buffer), start }))
         })
     }
@@ -192,6 +199,7 @@ impl Session {
         let known = self.tasks(|tasks| match tasks.get(id) {
             Some(task) => {
                 task.buffer = buffer;
+                task.lent = false;
                 true
             }
             None => false,
