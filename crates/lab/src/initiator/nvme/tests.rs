@@ -31,7 +31,7 @@ fn reason<T: std::fmt::Debug>(result: Result<T, IoError>) -> String {
 }
 
 #[test]
-fn the_namespace_is_learnt_and_the_script_is_good() {
+fn size_and_limits_of_the_namespace_are_learnt() {
     run(|ring| async move {
         let session = peer::open(&ring, Script::default(), |mut peer: Peer| async move {
             peer.next().await;
