@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use wire::iscsi::IscsiName;
+use wire::nvme::{NSID_ALL, nqn, tcp};
 
 /// The environment variable that holds the CHAP secret when the address does not.
 pub const CHAP_SECRET_VARIABLE: &str = "FELS_CHAP_SECRET";
@@ -14,8 +15,9 @@ pub const CHAP_SECRET_VARIABLE: &str = "FELS_CHAP_SECRET";
 const ISCSI_PORT: u16 = 3260;
 
 /// Every scheme and how its addresses look.
-pub const SCHEMES: [(&str, &str); 3] = [
+pub const SCHEMES: [(&str, &str); 4] = [
     ("iscsi", "iscsi://[user[%secret]@]host[:port]/iqn/lun"),
+    ("nvme", "nvme://host[:port]/nqn/nsid"),
     ("file", "file:PATH (a file or a block device)"),
     ("null", "null: (nothing at all: the lab's own ceiling)"),
 ];
@@ -52,11 +54,26 @@ pub struct IscsiTarget {
     pub mutual: Option<Credentials>,
 }
 
+/// A namespace of an NVM subsystem, over TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvmeTarget {
+    /// Host name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+    /// The subsystem's NQN.
+    pub name: String,
+    /// Namespace identifier.
+    pub nsid: u32,
+}
+
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// Over the network, with our own initiator.
+    /// iSCSI, with our own initiator.
     Iscsi(IscsiTarget),
+    /// NVMe/TCP, with our own host.
+    Nvme(NvmeTarget),
     /// A file or block device of this machine.
     File(PathBuf),
     /// Completes at once.
@@ -92,15 +109,28 @@ impl fmt::Display for Target {
                 if let Some(chap) = &target.chap {
                     write!(formatter, "{}@", chap.user)?;
                 }
-                let colon = target.host.contains(':');
-                let (open, close) = if colon { ("[", "]") } else { ("", "") };
-                write!(formatter, "{open}{}{close}:{}", target.host, target.port)?;
+                write_host(formatter, &target.host, target.port)?;
                 write!(formatter, "/{}/{}", target.name, target.lun)
+            }
+            Target::Nvme(target) => {
+                formatter.write_str("nvme://")?;
+                write_host(formatter, &target.host, target.port)?;
+                write!(formatter, "/{}/{}", target.name, target.nsid)
             }
             Target::File(path) => write!(formatter, "file:{}", path.display()),
             Target::Null => formatter.write_str("null:"),
         }
     }
+}
+
+fn write_host(formatter: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
+    let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
+    write!(formatter, "{open}{host}{close}:{port}")
+}
+
+/// Whether a text is an NVMe qualified name; what is wrong if it is none.
+pub fn check_nqn(name: &str) -> Result<(), String> {
+    nqn::check(name).map_err(|error| error.to_string())
 }
 
 type Problem = (String, String);
@@ -126,6 +156,7 @@ fn parse(address: &str) -> Result<Target, Problem> {
     };
     match scheme {
         "iscsi" => parse_iscsi(rest).map(Target::Iscsi),
+        "nvme" => parse_nvme(rest).map(Target::Nvme),
         "file" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(problem("no path", form("file"))),
             path => Ok(Target::File(path.into())),
@@ -149,7 +180,7 @@ fn parse_iscsi(rest: &str) -> Result<IscsiTarget, Problem> {
         Some((login, host)) => (Some(login), host),
         None => (None, authority),
     };
-    let (host, port) = parse_host(host).ok_or_else(|| wrong("host and port make no sense"))?;
+    let (host, port) = parse_host(host, ISCSI_PORT).ok_or_else(|| wrong("host and port make no sense"))?;
     let name = IscsiName::parse(name).map_err(|error| {
         problem(
             format!("{name:?} is no iSCSI name ({error})"),
@@ -162,7 +193,28 @@ fn parse_iscsi(rest: &str) -> Result<IscsiTarget, Problem> {
     Ok(IscsiTarget { host, port, name: name.as_str().to_owned(), lun, chap, mutual: None })
 }
 
-fn parse_host(authority: &str) -> Option<(String, u16)> {
+fn parse_nvme(rest: &str) -> Result<NvmeTarget, Problem> {
+    let wrong = |what: &str| problem(what, form("nvme"));
+    let rest = rest.strip_prefix("//").ok_or_else(|| wrong("no // behind nvme:"))?;
+    let mut parts = rest.split('/');
+    let authority = parts.next().unwrap_or_default();
+    let (Some(name), Some(nsid), None) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(wrong("it takes host, subsystem name and namespace identifier"));
+    };
+    let (host, port) =
+        parse_host(authority, tcp::PORT).ok_or_else(|| wrong("host and port make no sense"))?;
+    nqn::check(name).map_err(|error| {
+        problem(
+            format!("{name:?} is no NQN ({error})"),
+            "a name looks like nqn.2026-11.internal.fels:demo; nvme discover lists those of a server",
+        )
+    })?;
+    let nsid = nsid.parse().ok().filter(|&nsid| nsid != 0 && nsid != NSID_ALL);
+    let nsid = nsid.ok_or_else(|| wrong("the namespace identifier is no number from 1 on"))?;
+    Ok(NvmeTarget { host, port, name: name.to_owned(), nsid })
+}
+
+fn parse_host(authority: &str, default: u16) -> Option<(String, u16)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
         None => match authority.find(':') {
@@ -171,7 +223,7 @@ fn parse_host(authority: &str) -> Option<(String, u16)> {
         },
     };
     let port = match port {
-        "" => ISCSI_PORT,
+        "" => default,
         port => port.strip_prefix(':')?.parse().ok().filter(|&port| port != 0)?,
     };
     (!host.is_empty()).then(|| (host.to_owned(), port))
@@ -221,6 +273,11 @@ mod tests {
         let chap = target.chap.unwrap();
         assert_eq!((chap.user.as_str(), chap.secret.as_str()), ("user", "se@cr%et"));
         assert_eq!(iscsi("iscsi://localhost/iqn.2026-11.internal.fels:demo/0").port, 3260);
+        let Ok(Target::Nvme(target)) = "nvme://[::1]/nqn.2026-11.internal.fels:demo/2".parse() else {
+            panic!("no NVMe target");
+        };
+        assert_eq!((target.host.as_str(), target.port, target.nsid), ("::1", 4420, 2));
+        assert_eq!(target.name, "nqn.2026-11.internal.fels:demo");
         assert_eq!("file:/dev/sdb".parse(), Ok(Target::File("/dev/sdb".into())));
         assert_eq!("file:///a".parse(), Ok(Target::File("/a".into())));
         assert_eq!("null:".parse(), Ok(Target::Null));
@@ -231,6 +288,8 @@ mod tests {
         let written = "iscsi://user%secret@[::1]:16000/iqn.2026-11.internal.fels:demo/3";
         let printed = written.parse::<Target>().unwrap().to_string();
         assert_eq!(printed, "iscsi://user@[::1]:16000/iqn.2026-11.internal.fels:demo/3");
+        let written = "nvme://[::1]:17000/nqn.2026-11.internal.fels:demo/3";
+        assert_eq!(written.parse::<Target>().unwrap().to_string(), written);
     }
 
     #[test]
@@ -242,6 +301,9 @@ mod tests {
             ("iscsi://host:0/iqn.2026-11.internal.fels:demo/0", "host and port"),
             ("iscsi://host/nonsense/0", "is no iSCSI name"),
             ("iscsi://host/iqn.2026-11.internal.fels:demo/99999", "below 16384"),
+            ("nvme://host/nqn.2026-11.internal.fels:demo", "it takes host, subsystem name"),
+            ("nvme://host/nqn.2026-11.internal.fels:demo/0", "from 1 on"),
+            ("nvme://host/iqn.2026-11.internal.fels:demo/1", "is no NQN"),
             ("file:", "no path"),
             ("null:x", "takes nothing"),
         ] {

@@ -126,18 +126,21 @@ struct Profiles {}
 
 #[derive(Debug, Args)]
 struct TargetFlags {
-    /// iscsi://[user[%secret]@]host[:port]/iqn/lun, file:PATH or null:
+    /// iscsi://[user[%secret]@]host[:port]/iqn/lun, nvme://host[:port]/nqn/nsid, file:PATH or null:
     #[arg(long, value_name = "URL")]
     target: Target,
-    /// iSCSI: digests of headers
+    /// iSCSI and NVMe: digests of headers
     #[arg(long)]
     header_digest: bool,
-    /// iSCSI: digests of data
+    /// iSCSI and NVMe: digests of data
     #[arg(long)]
     data_digest: bool,
     /// iSCSI: the name of this initiator
     #[arg(long, value_name = "IQN")]
     initiator_name: Option<String>,
+    /// NVMe: the name of this host
+    #[arg(long, value_name = "NQN", value_parser = host_nqn)]
+    host_nqn: Option<String>,
     /// iSCSI: the name that the target has to prove (mutual CHAP); its secret is in FELS_CHAP_TARGET_SECRET
     #[arg(long, value_name = "NAME")]
     target_user: Option<String>,
@@ -196,6 +199,10 @@ fn span(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write it as 30s, 500ms or 2m".to_owned())
 }
 
+fn host_nqn(text: &str) -> Result<String, String> {
+    lab::target::check_nqn(text).map(|()| text.to_owned())
+}
+
 impl TargetFlags {
     fn open(&self) -> OpenOptions {
         let mut options = OpenOptions {
@@ -206,6 +213,9 @@ impl TargetFlags {
         };
         if let Some(name) = &self.initiator_name {
             options.initiator_name.clone_from(name);
+        }
+        if let Some(name) = &self.host_nqn {
+            options.host_nqn.clone_from(name);
         }
         options
     }

@@ -3,17 +3,20 @@
 mod file;
 pub mod iscsi;
 mod null;
+pub mod nvme;
 
 use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Buffer, Ring, Shared};
+use ring::{Buffer, Ring, Shared, Socket};
 use wire::scsi::{Sense, Status};
 
 pub use file::FileSession;
 pub use iscsi::IscsiSession;
 pub use null::NullSession;
+pub use nvme::NvmeSession;
 
 use crate::target::Target;
 
@@ -35,14 +38,18 @@ pub struct Geometry {
 /// How a session is opened.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// iSCSI: ask for `HeaderDigest=CRC32C`.
+    /// Ask for header digests.
     pub header_digest: bool,
-    /// iSCSI: ask for `DataDigest=CRC32C`.
+    /// Ask for data digests.
     pub data_digest: bool,
     /// iSCSI: how the data of writes is to be sent.
     pub wishes: iscsi::Wishes,
     /// iSCSI: the name of this initiator.
     pub initiator_name: String,
+    /// NVMe: the NQN of this host.
+    pub host_nqn: String,
+    /// NVMe: commands that are to be in flight at once; an I/O queue has one entry more.
+    pub depth: u32,
     /// Distinguishes sessions of one initiator; from the run's seed.
     pub session_id: u64,
     /// How long a command may take before its connection is given up.
@@ -58,6 +65,8 @@ impl Default for OpenOptions {
             data_digest: false,
             wishes: iscsi::Wishes::default(),
             initiator_name: "iqn.2026-11.internal.fels:lab".to_owned(),
+            host_nqn: "nqn.2026-11.internal.fels:lab".to_owned(),
+            depth: 128,
             session_id: 0,
             timeout: Duration::from_secs(30),
             null_size: 1 << 40,
@@ -83,6 +92,9 @@ pub enum OpenError {
     /// The login did not succeed.
     #[error(transparent)]
     Login(#[from] iscsi::LoginError),
+    /// No controller could be had.
+    #[error(transparent)]
+    Nvme(#[from] nvme::ConnectError),
     /// A command at the start failed.
     #[error("{command} at the start of the session: {source}")]
     Start {
@@ -113,6 +125,14 @@ pub enum IoError {
         status: u8,
         /// What it says, if it says something.
         sense: Option<Sense>,
+    },
+    /// The controller refused, or failed.
+    #[error("NVMe {status}")]
+    Nvme {
+        /// Base 2.1 section 4.2.3.
+        status: wire::nvme::Status,
+        /// Dwords 0 and 1 of the completion.
+        result: u64,
     },
     /// Task management ended it.
     #[error("the command was aborted")]
@@ -157,8 +177,10 @@ fn scsi_sentence(status: u8, sense: Option<&Sense>) -> String {
 /// One session. Clones share it.
 #[derive(Clone)]
 pub enum Session {
-    /// Over TCP.
+    /// iSCSI.
     Iscsi(IscsiSession),
+    /// NVMe/TCP.
+    Nvme(NvmeSession),
     /// Of this machine.
     File(FileSession),
     /// Nothing.
@@ -166,10 +188,11 @@ pub enum Session {
 }
 
 impl Session {
-    /// Opens a session to `target`: for iSCSI a login, until the unit is ready.
+    /// Opens a session to `target`: for iSCSI a login, until the unit is ready; for NVMe a controller of our own.
     pub async fn open(ring: &Ring, target: &Target, options: &OpenOptions) -> Result<Session, OpenError> {
         Ok(match target {
             Target::Iscsi(target) => Session::Iscsi(IscsiSession::open(ring, target, options).await?),
+            Target::Nvme(target) => Session::Nvme(NvmeSession::open(ring, target, options).await?),
             Target::File(path) => Session::File(FileSession::open(ring, path)?),
             Target::Null => Session::Null(NullSession::new(ring, options.null_size)),
         })
@@ -179,6 +202,7 @@ impl Session {
     pub fn geometry(&self) -> Geometry {
         match self {
             Session::Iscsi(session) => session.geometry(),
+            Session::Nvme(session) => session.geometry(),
             Session::File(session) => session.geometry(),
             Session::Null(session) => session.geometry(),
         }
@@ -188,6 +212,7 @@ impl Session {
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         match self {
             Session::Iscsi(session) => session.read(offset, buffer).await,
+            Session::Nvme(session) => session.read(offset, buffer).await,
             Session::File(session) => session.read(offset, buffer).await,
             Session::Null(session) => session.read(buffer).await,
         }
@@ -197,6 +222,7 @@ impl Session {
     pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.write(offset, data, fua).await,
+            Session::Nvme(session) => session.write(offset, data, fua).await,
             Session::File(session) => session.write(offset, &data, fua).await,
             Session::Null(session) => session.write(data).await,
         }
@@ -206,6 +232,7 @@ impl Session {
     pub async fn flush(&self) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.flush().await,
+            Session::Nvme(session) => session.flush().await,
             Session::File(session) => session.flush().await,
             Session::Null(session) => session.flush().await,
         }
@@ -215,6 +242,7 @@ impl Session {
     pub async fn discard(&self, offset: u64, length: u64) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.discard(offset, length).await,
+            Session::Nvme(session) => session.discard(offset, length).await,
             Session::File(session) => session.discard(offset, length).await,
             Session::Null(session) => session.flush().await,
         }
@@ -224,14 +252,35 @@ impl Session {
     pub fn retries(&self) -> u64 {
         match self {
             Session::Iscsi(session) => session.retries(),
+            Session::Nvme(session) => session.retries(),
             _ => 0,
         }
     }
 
     /// Leaves in good order. Nothing may be in flight.
     pub async fn close(&self) {
-        if let Session::Iscsi(session) = self {
-            session.logout().await;
+        match self {
+            Session::Iscsi(session) => session.logout().await,
+            Session::Nvme(session) => session.shut_down().await,
+            Session::File(_) | Session::Null(_) => {}
         }
     }
+}
+
+/// How long a connection may take to be made.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+
+async fn connect(ring: &Ring, address: SocketAddr) -> Result<Socket, OpenError> {
+    let connected = ring.timeout(CONNECT_PATIENCE, Socket::connect(ring, address)).await;
+    connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)
+}
+
+/// The first address of the host; a literal one needs no resolver.
+fn resolve(host: &str, port: u16) -> Result<SocketAddr, OpenError> {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(SocketAddr::new(address, port));
+    }
+    let wrong = |source| OpenError::Resolve { host: host.to_owned(), source };
+    let mut addresses = (host, port).to_socket_addrs().map_err(wrong)?;
+    addresses.next().ok_or_else(|| wrong(io::ErrorKind::NotFound.into()))
 }

@@ -196,7 +196,11 @@ impl Drop for Threads {
 async fn open(ring: &Ring, part: &Part) -> Result<Vec<(u32, Session)>, LabError> {
     let mut sessions = Vec::new();
     for &job in &part.jobs {
-        let options = OpenOptions { session_id: part.run.wrapping_add(u64::from(job)), ..part.open.clone() };
+        let options = OpenOptions {
+            session_id: part.run.wrapping_add(u64::from(job)),
+            depth: part.load.depth,
+            ..part.open.clone()
+        };
         let opened = Session::open(ring, &part.target, &options).await;
         let failed = |source: OpenError| LabError::Open { target: part.target.to_string(), source };
         let session = opened.map_err(failed)?;

@@ -11,12 +11,10 @@ mod receive;
 mod tests;
 
 use std::cell::Cell;
-use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::rc::Rc;
 use std::time::Duration;
 
-use ring::{Buffer, Instant, Ring, Shared, Socket};
+use ring::{Buffer, Instant, Ring, Shared};
 use wire::iscsi::{Lun, TaskManagementFunction, TaskManagementResponseCode};
 use wire::scsi::capacity::{CAPACITY_16_LENGTH, Capacity};
 use wire::scsi::cdb::{Transfer as Range, WriteSame, encode};
@@ -27,7 +25,7 @@ use wire::scsi::{SenseKey, Status};
 pub use login::LoginError;
 pub use parameters::{Disagreement, Parameters, Wishes};
 
-use super::{Geometry, IoError, OpenError, OpenOptions};
+use super::{Geometry, IoError, OpenError, OpenOptions, connect, resolve};
 use crate::target::IscsiTarget;
 use connection::{Inner, Pending, Transfer};
 
@@ -35,8 +33,6 @@ use connection::{Inner, Pending, Transfer};
 const MAX_ATTENTIONS: u32 = 8;
 /// Pause before a busy target is asked again.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
-/// How long a connection may take to be made.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a logout may take.
 const LOGOUT_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -77,7 +73,7 @@ impl IscsiSession {
         target: &IscsiTarget,
         options: &OpenOptions,
     ) -> Result<IscsiSession, OpenError> {
-        let address = resolve(target)?;
+        let address = resolve(&target.host, target.port)?;
         let socket = connect(ring, address).await?;
         let (socket, logged_in) = match login::login(ring, &socket, target, options, chap::OFFER).await {
             Err(LoginError::Refused { .. }) if target.chap.is_some() => {
@@ -340,19 +336,4 @@ fn whole(result: Result<u32, IoError>, wanted: usize) -> Result<(), IoError> {
         moved if moved == wanted => Ok(()),
         moved => Err(IoError::Short { moved: moved as u64, wanted: wanted as u64 }),
     }
-}
-
-async fn connect(ring: &Ring, address: SocketAddr) -> Result<Socket, OpenError> {
-    let connected = ring.timeout(CONNECT_PATIENCE, Socket::connect(ring, address)).await;
-    connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)
-}
-
-/// The first address of the host; a literal one needs no resolver.
-fn resolve(target: &IscsiTarget) -> Result<SocketAddr, OpenError> {
-    if let Ok(address) = target.host.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(address, target.port));
-    }
-    let wrong = |source| OpenError::Resolve { host: target.host.clone(), source };
-    let mut addresses = (target.host.as_str(), target.port).to_socket_addrs().map_err(wrong)?;
-    addresses.next().ok_or_else(|| wrong(io::ErrorKind::NotFound.into()))
 }
