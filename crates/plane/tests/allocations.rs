@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use plane::core::{Core, Offer, Plan, prepare};
+use plane::core::{Core, Offer, Plan, Portals, prepare};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::Peers;
@@ -48,7 +48,8 @@ impl Node {
             reactor.block_on(async move {
                 let (prepared, _locks) = prepare(&ring, plan(backing)).await.unwrap();
                 let core = Core::new(0, &ring, to_it, mails.remove(0), &prepared).unwrap();
-                tell.send(core.listen(&["127.0.0.1:0".parse().unwrap()]).unwrap()[0]).unwrap();
+                let portals = Portals { iscsi: vec!["127.0.0.1:0".parse().unwrap()], ..Portals::default() };
+                tell.send(core.listen(&portals).unwrap().iscsi[0]).unwrap();
                 stopped.receive().await;
                 core.shard.dismantle();
             });
@@ -85,6 +86,8 @@ fn plan(backing: Backing) -> Plan {
             alias: None,
             authentication: Authentication::None,
             initiators: Vec::new(),
+            subsystem: None,
+            hosts: Vec::new(),
         }],
         discovery: Authentication::None,
         iscsi: IscsiOptions { nop_interval: hour, nop_timeout: hour },

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plane::Request;
-use plane::core::{Core, Locks, Offer, Plan, prepare};
+use plane::core::{Core, Locks, Offer, Plan, Portals, prepare};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::Peers;
@@ -61,6 +61,8 @@ impl VolumePlan {
             alias: None,
             authentication: Authentication::None,
             initiators: Vec::new(),
+            subsystem: None,
+            hosts: Vec::new(),
         }
     }
 }
@@ -131,7 +133,8 @@ impl Server {
             let core = Core::new(index, reactor.ring(), peers.clone(), mail, &prepared);
             cores.push(core.map_err(|error| Failure::of(&error))?);
         }
-        let portals: Vec<_> = self.ports.iter().map(|port| self.machine.at(*port)).collect();
+        let iscsi = self.ports.iter().map(|port| self.machine.at(*port)).collect();
+        let portals = Portals { iscsi, ..Portals::default() };
         cores[0].listen(&portals).map_err(|error| Failure::of(&error))?;
         self.running = Some(Running { cores, _locks: locks, reactors });
         Ok(())

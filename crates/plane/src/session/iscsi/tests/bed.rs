@@ -126,6 +126,8 @@ fn plan(file: bool, iscsi: IscsiOptions) -> Plan {
         alias: None,
         authentication: Authentication::None,
         initiators: Vec::new(),
+        subsystem: None,
+        hosts: Vec::new(),
     };
     Plan {
         offers: vec![offer(TARGET, volume("demo", 1)), offer(OTHER_TARGET, volume("other", 2))],
