@@ -47,9 +47,9 @@ pub fn check(name: &str) -> Result<(), NqnError> {
     }
     let rest = name.strip_prefix("nqn.").ok_or(NqnError::Form)?;
     let (date, domain) = rest.split_once('.').ok_or(NqnError::Form)?;
-    let [a, b, c, d, b'-', e, f] = *date.as_bytes() else { return Err(NqnError::Form) };
-    let month = u32::from(e.wrapping_sub(b'0')) * 10 + u32::from(f.wrapping_sub(b'0'));
-    let digits = [a, b, c, d, e, f].iter().all(u8::is_ascii_digit);
+    let [year @ .., b'-', tens, ones] = date.as_bytes() else { return Err(NqnError::Form) };
+    let month = u32::from(tens.wrapping_sub(b'0')) * 10 + u32::from(ones.wrapping_sub(b'0'));
+    let digits = year.len() == 4 && year.iter().chain([tens, ones]).all(u8::is_ascii_digit);
     let domain = domain.split(':').next().unwrap_or("");
     if digits && (1..=12).contains(&month) && !domain.is_empty() { Ok(()) } else { Err(NqnError::Form) }
 }

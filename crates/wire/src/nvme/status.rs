@@ -283,7 +283,7 @@ impl Status {
 
     /// Whether the command completed without error.
     pub const fn is_success(self) -> bool {
-        self.0 & 0x7ff == 0
+        self.plain().0 == 0
     }
 
     /// As bytes 14 and 15 of a completion have it; the phase tag is zero, as fabrics want it.

@@ -8,8 +8,8 @@ use crate::nvme::layout::{codes, flag_field, structure};
 
 /// Bytes of a digest.
 pub const DIGEST_LENGTH: usize = 4;
-/// The longest header: ICReq and ICResp, or a CapsuleCmd with digest and the largest padding.
-pub const MAX_HEADER_LENGTH: usize = 128;
+/// Most bytes before the data: PDO is one byte.
+pub const MAX_HEADER_LENGTH: usize = 255;
 
 codes! {
     /// PDU-Type.
@@ -261,7 +261,8 @@ impl Shape {
 }
 
 impl Framing {
-    /// Where the data of a PDU of this type begins, when there is some: PDO. At most 128.
+    /// Where the data of a PDU of this type begins, when there is some: PDO. At most 144 (72 bytes, a digest, and an
+    /// alignment of 72).
     #[inline]
     pub const fn data_offset(self, kind: PduType) -> u8 {
         let digest = if self.header_digest && kind.is_digested() { DIGEST_LENGTH } else { 0 };
@@ -342,11 +343,11 @@ impl Framing {
                 data_digest: false,
             });
         }
-        self.shape_with_data(header, end, limit)
+        self.shape_with_data(*header, end, limit)
     }
 
     #[inline]
-    fn shape_with_data(self, header: &CommonHeader, end: usize, limit: u32) -> Result<Shape, FatalError> {
+    fn shape_with_data(self, header: CommonHeader, end: usize, limit: u32) -> Result<Shape, FatalError> {
         if header.flags.contains(PduFlags::DATA_DIGEST) != self.data_digest {
             return Err(FatalError::field(1));
         }

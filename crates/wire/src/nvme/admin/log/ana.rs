@@ -47,7 +47,9 @@ pub fn put_group(out: &mut Vec<u8>, group: AnaGroup, nsids: &[u32]) {
     let mut descriptor = [0; AnaGroup::LENGTH];
     AnaGroup { nnsids: nsids.len() as u32, ..group }.encode(&mut descriptor);
     out.extend_from_slice(&descriptor);
-    nsids.iter().for_each(|nsid| out.extend_from_slice(&nsid.to_le_bytes()));
+    for nsid in nsids {
+        out.extend_from_slice(&nsid.to_le_bytes());
+    }
 }
 
 /// The groups of a page as it was received; ends at the page's end, or at the first group that is cut short.
