@@ -8,7 +8,7 @@ use crate::{DEADLINE, functions, guest, subsystem};
 #[test]
 fn discovery_shows_what_the_host_may_use_and_every_page_can_be_read() {
     let node = Bed::with([
-        Volume::memory("demo", "64MiB").extra("subsystem = \"shared\"\n"),
+        Volume::file("demo", "64MiB").extra("subsystem = \"shared\"\n"),
         Volume::memory("private", "16MiB").extra("hosts = [\"nqn.2014-08.com.example:other\"]\n"),
         Volume::memory("large-blocks", "16MiB").block_size(4096).extra("subsystem = \"shared\"\n"),
     ])
