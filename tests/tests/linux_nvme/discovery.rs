@@ -8,7 +8,7 @@ use crate::{DEADLINE, functions, guest, subsystem};
 #[test]
 fn discovery_shows_what_the_host_may_use_and_every_page_can_be_read() {
     let node = Bed::with([
-        Volume::memory("demo", "64MiB").extra("subsystem = \"shared\"\n"),
+        Volume::file("demo", "64MiB").extra("subsystem = \"shared\"\n"),
         Volume::memory("private", "16MiB").extra("hosts = [\"nqn.2014-08.com.example:other\"]\n"),
         Volume::memory("large-blocks", "16MiB").block_size(4096).extra("subsystem = \"shared\"\n"),
     ])
@@ -23,9 +23,10 @@ join shared
 nvme list
 for page in 'id-ctrl /dev/nvme0' 'id-ns /dev/nvme0n1' 'id-ns /dev/nvme0n2' 'ns-descs /dev/nvme0n1' \\
     'smart-log /dev/nvme0' 'ana-log /dev/nvme0' 'effects-log /dev/nvme0 -c 0' 'error-log /dev/nvme0' \\
-    'fw-log /dev/nvme0' 'changed-ns-list-log /dev/nvme0' 'supported-log-pages /dev/nvme0' \\
+    'fw-log /dev/nvme0' 'supported-log-pages /dev/nvme0' \\
     'get-feature /dev/nvme0 -f 6' 'get-feature /dev/nvme0 -f 7' 'list-ctrl /dev/nvme0'
 do nvme $page > /tmp/page || fail \"$page\"; [ -s /tmp/page ] || fail \"$page is empty\"; done
+nvme changed-ns-list-log /dev/nvme0 || fail 'changed namespaces'
 nvme id-ctrl /dev/nvme0 | grep -E '^(subnqn|ioccsz|oncs|vwc) '
 leave shared",
         functions(&node)

@@ -40,7 +40,7 @@ fn a_reset_ends_the_queues_and_waits_for_writes_in_flight() {
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
         bed.stall();
         host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
-        host.blocks(Opcode::WRITE, 64, &[0xa5; 64 * BLOCK], false, Fuse::Normal).await;
+        host.blocks(Opcode::WRITE, 64, &vec![0xa5; 64 * BLOCK], false, Fuse::Normal).await;
         host.ready().await;
         let waiter = bed.clone();
         bed.ring.spawn(async move {
