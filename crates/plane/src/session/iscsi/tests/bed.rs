@@ -14,7 +14,7 @@ use wire::iscsi::IscsiName;
 
 use super::logs::Logs;
 use super::peer::{Joining, Peer};
-use crate::core::{Core, Offer, Plan, prepare};
+use crate::core::{Core, Offer, Plan, Portals, prepare};
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Session};
@@ -83,7 +83,8 @@ impl Stage {
             Core::new(index, reactor.ring(), peers.clone(), mail, &prepared).unwrap()
         };
         let cores: Rc<Vec<Core>> = Rc::new(mails.into_iter().enumerate().map(core).collect());
-        let portal = cores[0].listen(&[node.at(3260)]).unwrap()[0];
+        let portals = Portals { iscsi: vec![node.at(3260)], ..Portals::default() };
+        let portal = cores[0].listen(&portals).unwrap().iscsi[0];
         let client = clients.reactor();
         let bed = Bed {
             world: world.clone(),
