@@ -1,4 +1,5 @@
 //! Pure codecs: no I/O, no clock, no allocation on the request path.
 
 pub mod iscsi;
+pub mod nbd;
 pub mod scsi;
