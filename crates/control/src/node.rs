@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plane::core::{Core, Portals, Prepared, prepare};
+use plane::core::{Core, Portals, Prepared, drain, prepare};
 use plane::limits::DRAIN_TIME;
 use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
@@ -110,12 +110,25 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
         };
         tracing::info!(volume = volume.name(), bytes = volume.options().bytes, "serving, {way}");
     }
+    if config.nbd.is_some() {
+        for volume in config.volumes.iter().filter(|volume| !volume.nbd) {
+            tracing::info!(
+                volume = volume.name,
+                "not served over NBD, which asks nobody who he is; `nbd = true` on the volume would"
+            );
+        }
+    }
     Ok(Node { portals, peers, threads, _data: data })
 }
 
 /// Where is to be listened.
 fn portals(config: &Config) -> Portals {
-    Portals { iscsi: config.iscsi.listen.clone() }
+    let nbd = config.nbd.as_ref();
+    Portals {
+        iscsi: config.iscsi.listen.clone(),
+        nbd: nbd.map_or_else(Vec::new, |nbd| nbd.listen.clone()),
+        nbd_socket: nbd.and_then(|nbd| nbd.socket.clone()),
+    }
 }
 
 fn gone() -> StartError {
@@ -222,14 +235,12 @@ impl Node {
     pub fn shutdown(self) -> Result<(), ShutdownError> {
         let deadline = Instant::now() + DRAIN_TIME;
         let count = self.threads.len();
-        let drained = self.on_every(|core_shard, done| {
-            if let Some(service) = core_shard.service::<plane::session::iscsi::Service>() {
-                let ring = core_shard.ring().clone();
-                ring.spawn(async move {
-                    service.drain(GRACE).await;
-                    done.send(Ok(())).ok();
-                });
-            }
+        let drained = self.on_every(|shard, done| {
+            let ring = shard.ring().clone();
+            ring.spawn(async move {
+                drain(&shard, GRACE).await;
+                done.send(Ok(())).ok();
+            });
         });
         let mut result = wait(&drained, count, deadline);
         // Even when something did not end in time: what was acknowledged is made durable.

@@ -1,15 +1,21 @@
 //! A node's data plane put together: volumes prepared once, then a shard with its session rooms on every core.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
-use ring::{File, Listener, Ring};
+use ring::{File, Listener, PooledFuture, Ring};
 use wire::iscsi::IscsiName;
 
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
+use crate::session::nbd;
 use crate::session::scsi::Unit;
 use crate::shard::{Mail, Peers, Shard};
 use crate::spread::accept;
@@ -28,6 +34,8 @@ pub struct Offer {
     pub authentication: Authentication,
     /// The initiators that may use it; empty means all.
     pub initiators: Vec<IscsiName>,
+    /// Whether NBD, which asks nobody who he is, offers it too.
+    pub nbd: bool,
 }
 
 /// What a node is to serve.
@@ -48,6 +56,8 @@ pub struct Prepared {
     pub volumes: Vec<Arc<Volume>>,
     /// iSCSI.
     pub iscsi: Arc<Node>,
+    /// NBD.
+    pub nbd: Arc<nbd::Node>,
 }
 
 /// Keeps volumes from other processes; lives on the core that prepared them.
@@ -56,9 +66,17 @@ pub struct Locks(#[allow(dead_code, reason = "held, not used")] Vec<File>);
 /// Checks, makes and locks what the volumes live in.
 pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
     let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut exports = Vec::new();
     for (index, offer) in plan.offers.into_iter().enumerate() {
         let (volume, lock) = Volume::prepare(ring, offer.volume).await?;
         let write_cache = volume.stack(ring)?.geometry().write_cache;
+        if offer.nbd {
+            exports.push(nbd::Export {
+                name: volume.name().to_owned(),
+                description: offer.alias.clone().unwrap_or_default(),
+                volume: index,
+            });
+        }
         targets.push(Arc::new(Target {
             unit: Unit::new(offer.target_name.as_str(), write_cache),
             name: offer.target_name,
@@ -71,7 +89,8 @@ pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenE
         locks.extend(lock);
     }
     let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
-    Ok((Prepared { volumes, iscsi }, Locks(locks)))
+    let nbd = nbd::Node::new(nbd::Exports::new(exports));
+    Ok((Prepared { volumes, iscsi, nbd }, Locks(locks)))
 }
 
 /// One core of the node.
@@ -80,6 +99,8 @@ pub struct Core {
     pub shard: Rc<Shard>,
     /// Its iSCSI.
     pub iscsi: Rc<Service>,
+    /// Its NBD.
+    pub nbd: Rc<nbd::Service>,
 }
 
 impl Core {
@@ -97,18 +118,28 @@ impl Core {
         }
         let shard = Shard::new(index, ring.clone(), peers, mail, channels);
         let iscsi = Service::install(&shard, &prepared.iscsi);
-        Ok(Core { shard, iscsi })
+        let nbd = nbd::Service::install(&shard, &prepared.nbd);
+        Ok(Core { shard, iscsi, nbd })
     }
 
     /// Opens the portals on this core; what comes in is spread over all of them. Gives where it really listens.
     pub fn listen(&self, portals: &Portals) -> Result<Portals, ListenError> {
         let ring = self.shard.ring();
         let iscsi = bind(ring, &portals.iscsi)?;
-        let open = Portals { iscsi: iscsi.addresses };
+        let mut nbd = bind(ring, &portals.nbd)?;
+        if let Some(path) = &portals.nbd_socket {
+            let failed = |source| ListenError { portal: path.display().to_string(), source };
+            nbd.listeners.push(Rc::new(Listener::bind_unix(ring, path).map_err(failed)?));
+        }
+        let nbd_socket = portals.nbd_socket.clone();
+        let open = Portals { iscsi: iscsi.addresses, nbd: nbd.addresses, nbd_socket };
         // Only when all are open: a node listens everywhere or nowhere.
         self.iscsi.node().set_portals(open.iscsi.clone());
         for listener in iscsi.listeners {
             ring.spawn_later(accept(self.iscsi.clone(), listener));
+        }
+        for listener in nbd.listeners {
+            ring.spawn_later(accept(self.nbd.clone(), listener));
         }
         Ok(open)
     }
@@ -122,11 +153,30 @@ impl Core {
     }
 }
 
+/// Takes no more connections on this core, lets every room end what is under way for about `grace`, and closes what is
+/// left.
+pub async fn drain(shard: &Shard, grace: Duration) {
+    let rooms = [
+        shard.service::<Service>().map(|room| PooledFuture::future(room.drain(grace))),
+        shard.service::<nbd::Service>().map(|room| PooledFuture::future(room.drain(grace))),
+    ];
+    let mut left: Vec<_> = rooms.into_iter().flatten().collect();
+    poll_fn(|context| {
+        left.retain_mut(|room| Pin::new(room).poll(context).is_pending());
+        if left.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
 /// Where a node listens, a list for each protocol. Port 0 takes a free one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Portals {
     /// iSCSI.
     pub iscsi: Vec<SocketAddr>,
+    /// NBD over TCP.
+    pub nbd: Vec<SocketAddr>,
+    /// NBD over a unix socket.
+    pub nbd_socket: Option<PathBuf>,
 }
 
 /// Portals of one protocol that are open.

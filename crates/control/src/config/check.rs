@@ -2,7 +2,7 @@
 
 use super::Machine;
 use super::error::Problems;
-use super::iscsi::ReadIscsi;
+use super::nbd::ReadNbd;
 use super::node::Root;
 use super::volume::{Backing, ReadVolume};
 use crate::size::display_bytes;
@@ -14,8 +14,12 @@ pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) 
     names(problems, &root.volumes);
     backings(problems, &root.volumes);
     memory(problems, &root.volumes, machine);
-    portals(problems, &root.iscsi);
+    portals(problems, root);
     exposure(problems, root);
+    if let Some(nbd) = &root.nbd {
+        nbd_is_local(problems, nbd);
+        nbd_socket(problems, nbd, &root.volumes);
+    }
 }
 
 fn names(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
@@ -62,21 +66,46 @@ fn memory(problems: &mut Problems<'_>, volumes: &[ReadVolume], machine: Machine)
     }
 }
 
-fn portals(problems: &mut Problems<'_>, read: &ReadIscsi) {
-    let portals = &read.iscsi.listen;
-    for (index, (portal, span)) in portals.iter().zip(&read.listen_spans).enumerate() {
+fn portals(problems: &mut Problems<'_>, root: &Root) {
+    let nbd = root.nbd.as_ref();
+    let iscsi = root.iscsi.iscsi.listen.iter().zip(&root.iscsi.listen_spans);
+    let nbd = nbd.into_iter().flat_map(|read| read.nbd.listen.iter().zip(&read.listen_spans));
+    let portals: Vec<_> = iscsi.chain(nbd).collect();
+    for (index, (portal, span)) in portals.iter().enumerate() {
         if portal.port() == 0 {
             continue;
         }
         let earlier = portals.iter().take(index);
-        if let Some(other) = earlier.into_iter().find(|other| overlap(portal, other)) {
+        if let Some((other, _)) = earlier.into_iter().find(|(other, _)| overlap(portal, other)) {
             let message = if other == portal {
                 format!("the portal {portal} is there twice")
             } else {
                 format!("the portals {other} and {portal} cover each other")
             };
-            problems.add_hint(span.clone(), message, "keep one of them");
+            problems.add_hint((*span).clone(), message, "keep one of them");
         }
+    }
+}
+
+/// NBD asks nobody who he is, so it is for this machine only.
+fn nbd_is_local(problems: &mut Problems<'_>, read: &ReadNbd) {
+    for (portal, span) in read.nbd.listen.iter().zip(&read.listen_spans) {
+        if !portal.ip().to_canonical().is_loopback() {
+            problems.add_hint(
+                span.clone(),
+                format!("{portal} can be reached from other machines, and NBD has no authentication"),
+                "listen on 127.0.0.1, and let others in by iSCSI with CHAP or by a tunnel",
+            );
+        }
+    }
+}
+
+fn nbd_socket(problems: &mut Problems<'_>, read: &ReadNbd, volumes: &[ReadVolume]) {
+    let Some(path) = &read.nbd.socket else { return };
+    let taken = |read: &&ReadVolume| matches!(&read.volume.backing, Backing::File(file) if file == path);
+    if let Some(volume) = volumes.iter().find(taken) {
+        let message = format!("the socket is the file of the volume `{}`", volume.volume.name);
+        problems.add_hint(read.socket_span.clone(), message, "take another name, such as \"nbd.sock\"");
     }
 }
 

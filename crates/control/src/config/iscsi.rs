@@ -3,8 +3,9 @@
 use super::chap::{self, ChapUser};
 use super::error::Problems;
 use super::key::Key;
+use super::portal::{self, ReadPortals};
 use super::table::Value;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -65,7 +66,6 @@ pub(super) struct ReadIscsi {
 }
 
 pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> ReadIscsi {
-    let default = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PORT);
     let mut read = ReadIscsi {
         iscsi: Iscsi {
             listen: Vec::new(),
@@ -79,7 +79,8 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Rea
     let table = value.and_then(|value| value.table(problems, "a section", "in [iscsi]", KEYS));
     if let Some(table) = table {
         if let Some(value) = table.value("listen") {
-            read_listen(problems, value, &mut read);
+            let ReadPortals { listen, spans } = portal::read(problems, value, PORT, false);
+            (read.iscsi.listen, read.listen_spans) = (listen, spans);
         }
         if let Some(value) = table.value("nop_interval") {
             let takes = "a time from 0 to 1h";
@@ -97,40 +98,7 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Rea
         }
     }
     if read.iscsi.listen.is_empty() {
-        read.iscsi.listen.push(default);
+        read.iscsi.listen.push(portal::loopback(PORT));
     }
     read
-}
-
-fn read_listen(problems: &mut Problems<'_>, value: Value<'_>, read: &mut ReadIscsi) {
-    let takes = "a list such as [\"127.0.0.1:3260\"]";
-    let portals = value.list(problems, takes);
-    if portals.is_empty() && value.is_list() {
-        problems.add_hint(value.span(), "`listen` names no portal", "write listen = [\"127.0.0.1:3260\"]");
-    }
-    for portal in portals {
-        let Some(text) = portal.string(problems, "an address and a port such as \"127.0.0.1:3260\"") else {
-            continue;
-        };
-        match text.parse() {
-            Ok(address) => {
-                read.iscsi.listen.push(address);
-                read.listen_spans.push(portal.span());
-            }
-            Err(_) => refuse_portal(problems, text, portal.span()),
-        }
-    }
-}
-
-fn refuse_portal(problems: &mut Problems<'_>, text: &str, span: Range<usize>) {
-    let hint = match text.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(IpAddr::V4(address)) => format!("add the port: \"{address}:{PORT}\""),
-        Ok(IpAddr::V6(address)) => format!("add the port: \"[{address}]:{PORT}\""),
-        Err(_) => {
-            format!(
-                "names are not resolved here: write an address, such as \"127.0.0.1:{PORT}\" or \"[::1]:{PORT}\""
-            )
-        }
-    };
-    problems.add_hint(span, format!("`{text}` is not an address and a port"), hint);
 }

@@ -14,10 +14,11 @@ pub struct Key {
 }
 
 /// Every section by its title, with its keys, in the order of the reference.
-pub fn sections() -> [(&'static str, &'static [Key]); 5] {
+pub fn sections() -> [(&'static str, &'static [Key]); 6] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
+        ("[nbd]", super::nbd::KEYS),
         ("[[volume]]", super::volume::KEYS),
         ("backing", super::volume::BACKING_KEYS),
         ("CHAP users", super::chap::KEYS),

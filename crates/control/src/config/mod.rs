@@ -1,6 +1,6 @@
 //! The configuration file: read, checked as a whole, and turned into plain types.
 //!
-//! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `volume` each
+//! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nbd` the section `[nbd]`, `volume` each
 //! `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
 //! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
 //! test. What concerns several sections stands in `check`.
@@ -14,7 +14,9 @@ mod check;
 mod error;
 mod iscsi;
 mod key;
+mod nbd;
 mod node;
+mod portal;
 mod secret;
 mod source;
 mod table;
@@ -26,6 +28,7 @@ pub use chap::ChapUser;
 pub use error::{ConfigError, ConfigErrors, Location};
 pub use iscsi::Iscsi;
 pub use key::{Key, reference_table, sections};
+pub use nbd::Nbd;
 pub use secret::Secret;
 pub use volume::{Backing, IQN_PREFIX, Volume};
 
@@ -45,6 +48,8 @@ pub struct Config {
     pub shards: usize,
     /// The iSCSI target.
     pub iscsi: Iscsi,
+    /// The NBD server, if there is to be one.
+    pub nbd: Option<Nbd>,
     /// The volumes, in the order of the file.
     pub volumes: Vec<Volume>,
 }

@@ -141,6 +141,15 @@ impl<'t> Value<'t> {
         number
     }
 
+    /// `true` or `false`.
+    pub fn boolean(self, problems: &mut Problems<'_>) -> Option<bool> {
+        let value = self.node.get_ref().as_bool();
+        if value.is_none() {
+            self.mismatch(problems, "`true` or `false`");
+        }
+        value
+    }
+
     /// The value `true`; `false` is refused, since there is nothing that it could mean.
     pub fn only_true(self, problems: &mut Problems<'_>) -> Option<()> {
         match self.node.get_ref() {

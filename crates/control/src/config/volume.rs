@@ -62,7 +62,13 @@ pub(super) const KEYS: &[Key] = &[
         name: "alias",
         takes: "text, up to 255 bytes",
         default: "none",
-        says: "A name for people (TargetAlias).",
+        says: "A name for people (TargetAlias, NBD's description).",
+    },
+    Key {
+        name: "nbd",
+        takes: "`true` or `false`",
+        default: "`true`, but `false` with `chap` or `allow`",
+        says: "Whether it is an NBD export too, where there is `[nbd]`. NBD asks nobody who he is.",
     },
 ];
 
@@ -125,6 +131,8 @@ pub struct Volume {
     pub allow: Vec<String>,
     /// A name for people.
     pub alias: Option<String>,
+    /// Whether it is an NBD export too.
+    pub nbd: bool,
 }
 
 impl Volume {
@@ -175,6 +183,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
     let backing = table.value("backing");
     let block_size = table.value("block_size").map_or(512, |value| read_block_size(problems, value));
     let of = |key: &str| format!("in `{key}` of {}", table.title().trim_start_matches("in "));
+    let has_chap = table.value("chap").is_some_and(Value::is_filled_list);
     let volume = Volume {
         name: name.and_then(|value| read_name(problems, value)).unwrap_or_default(),
         size_bytes: table.value("size").map_or(0, |value| read_size(problems, value, block_size)),
@@ -186,9 +195,12 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
             .and_then(|value| chap::user(problems, value, &of("chap_mutual"))),
         allow: table.value("allow").map_or_else(Vec::new, |value| read_allow(problems, value)),
         alias: table.value("alias").and_then(|value| read_alias(problems, value)),
+        nbd: table
+            .value("nbd")
+            .and_then(|value| value.boolean(problems))
+            .unwrap_or(!has_chap && !table.value("allow").is_some_and(Value::is_filled_list)),
     };
     check_mutual(problems, &table, &volume);
-    let has_chap = table.value("chap").is_some_and(Value::is_filled_list);
     let place = |value: Option<Value<'_>>| value.map_or(table.span(), Value::span);
     Some(ReadVolume { volume, name_span: place(name), backing_span: place(backing), has_chap })
 }
@@ -325,7 +337,7 @@ fn read_device(problems: &mut Problems<'_>, value: Value<'_>) -> Option<Backing>
 }
 
 /// `path` without `.` and, where that needs no look at the disk, without `..`; so that one file has one path.
-fn lexical(path: &Path) -> PathBuf {
+pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

@@ -17,10 +17,16 @@ pub fn announcement(config: &Config, portals: &Portals) -> String {
     for portal in &portals.iscsi {
         line(&mut text, &format!("listening on {portal}"));
     }
+    for portal in &portals.nbd {
+        line(&mut text, &format!("listening on {portal} (NBD)"));
+    }
+    if let Some(path) = &portals.nbd_socket {
+        line(&mut text, &format!("listening on {} (NBD)", path.display()));
+    }
     let Some(portal) = portals.iscsi.first().copied().map(reachable) else { return text };
     for volume in config.volumes.iter().take(MAX_DESCRIBED) {
         text.push('\n');
-        describe(&mut text, volume, portal, !config.iscsi.discovery_chap.is_empty());
+        describe(&mut text, volume, portal, !config.iscsi.discovery_chap.is_empty(), portals);
     }
     match config.volumes.len().saturating_sub(MAX_DESCRIBED) {
         0 => {}
@@ -47,7 +53,7 @@ fn reachable(portal: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, portal.port())
 }
 
-fn describe(text: &mut String, volume: &Volume, portal: SocketAddr, discovery_chap: bool) {
+fn describe(text: &mut String, volume: &Volume, portal: SocketAddr, discovery_chap: bool, portals: &Portals) {
     let target = volume.target_name();
     let user = volume.chap.first().map(|user| user.user.as_str());
     let login = user.filter(|user| fits_url(user)).map(|user| format!("{user}%{PLACEHOLDER}@"));
@@ -72,7 +78,33 @@ fn describe(text: &mut String, volume: &Volume, portal: SocketAddr, discovery_ch
     row("libiscsi", &format!("iscsi-inq {url}"));
     row("qemu", &format!("qemu-io -f raw -c 'read 0 64k' {url}"));
     row("", &format!("qemu-system-x86_64 -drive file={url},format=raw,if=virtio"));
+    for (index, command) in nbd(volume, portals).iter().enumerate() {
+        row(if index == 0 { "nbd" } else { "" }, command);
+    }
     row("measure", &format!("fels lab run vmware --target {url} --time 10"));
+}
+
+/// The commands of NBD clients, one a line: by TCP where it is listened on, else by the unix socket.
+fn nbd(volume: &Volume, portals: &Portals) -> Vec<String> {
+    let name = &volume.name;
+    if !volume.nbd {
+        return Vec::new();
+    }
+    if let Some(portal) = portals.nbd.first().copied().map(reachable) {
+        let url = format!("nbd://{portal}/{name}");
+        return vec![
+            format!("nbdinfo {url}"),
+            format!("qemu-io -f raw -c 'read 0 64k' {url}"),
+            format!("nbd-client -N {name} {} {} /dev/nbd0", portal.ip(), portal.port()),
+        ];
+    }
+    let Some(path) = portals.nbd_socket.as_ref().map(|path| path.display()) else { return Vec::new() };
+    let url = format!("'nbd+unix:///{name}?socket={path}'");
+    vec![
+        format!("nbdinfo {url}"),
+        format!("qemu-io -f raw -c 'read 0 64k' {url}"),
+        format!("nbd-client -N {name} -unix {path} /dev/nbd0"),
+    ]
 }
 
 fn backing(backing: &Backing) -> String {

@@ -3,7 +3,7 @@ use super::*;
 fn announced(text: &str, portals: &[&str]) -> String {
     let config = Config::parse(text, "fels.toml").unwrap();
     let iscsi = portals.iter().map(|portal| portal.parse().unwrap()).collect();
-    let portals = Portals { iscsi };
+    let portals = Portals { iscsi, ..Portals::default() };
     announcement(&config, &portals)
 }
 
@@ -29,6 +29,29 @@ demo: 1GiB in fels-data/demo.img, blocks of 512 bytes
   measure     fels lab run vmware --target iscsi://127.0.0.1:3260/iqn.2026-11.internal.fels:demo/0 --time 10
 "
     );
+}
+
+#[test]
+fn nbd_has_its_lines_where_the_volume_is_an_export() {
+    let text = format!("[nbd]\n{}{}", volume("demo", ""), volume("hidden", "nbd = false"));
+    let config = Config::parse(&text, "fels.toml").unwrap();
+    let iscsi = vec!["127.0.0.1:3260".parse().unwrap()];
+    let tcp = vec!["0.0.0.0:10809".parse().unwrap()];
+    let socket = Some("fels-data/nbd.sock".into());
+    let said = announcement(&config, &Portals { iscsi: iscsi.clone(), nbd: tcp, nbd_socket: socket.clone() });
+    assert!(
+        said.contains("listening on 0.0.0.0:10809 (NBD)\nlistening on fels-data/nbd.sock (NBD)\n"),
+        "{said}"
+    );
+    let lines = "\
+  nbd         nbdinfo nbd://127.0.0.1:10809/demo
+              qemu-io -f raw -c 'read 0 64k' nbd://127.0.0.1:10809/demo
+              nbd-client -N demo 127.0.0.1 10809 /dev/nbd0
+";
+    assert!(said.contains(lines) && !said.contains("10809/hidden"), "{said}");
+    let said = announcement(&config, &Portals { iscsi, nbd: Vec::new(), nbd_socket: socket });
+    assert!(said.contains("nbdinfo 'nbd+unix:///demo?socket=fels-data/nbd.sock'\n"), "{said}");
+    assert!(said.contains("nbd-client -N demo -unix fels-data/nbd.sock /dev/nbd0\n"), "{said}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Frames to requests, and completions to frames: what initiators speak.
 
 pub mod iscsi;
+pub mod nbd;
 pub mod scsi;
