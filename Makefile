@@ -10,11 +10,11 @@ DATA := fels-data
 # What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
 # initiators, and an emulator to boot a kernel in.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
-                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux
+                 libnbd-bin fio qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux
 # What the side-by-side needs: the other target, and the clients that measure both.
 PEER_PACKAGES := gcc libc6-dev tgt libiscsi-bin qemu-utils qemu-block-extra util-linux
 
-.PHONY: help run build test test-deps fuzz bench-peers fmt lint doc clean-data
+.PHONY: help run build test test-deps fuzz sim bench-peers fmt lint doc clean-data
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,12 @@ test: test-deps ## format, lint, licences, every test, and each fuzz target for 
 fuzz: export FUZZ_SECONDS ?= 3600
 fuzz: test-deps ## fuzz each target for an hour (FUZZ_SECONDS=3600)
 	@.ci/fuzz
+
+# A seed that fails is printed with the command that replays it; FELS_SEED=n runs one alone.
+sim: export FELS_SEEDS ?= 100000
+sim: ## play the simulated world's scenarios with many seeds (FELS_SEEDS=100000 of each)
+	@.ci/need gcc libc6-dev
+	cargo test --release --package sim -- --nocapture
 
 # BENCH_FLAGS is handed on, for example BENCH_FLAGS=--quick.
 bench-peers: ## measure Fels beside tgt and keep the run in bench/runs/ (BENCH_FLAGS=--quick for a first look)

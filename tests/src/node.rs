@@ -46,6 +46,7 @@ pub struct Bed {
     data: Option<PathBuf>,
     small_disk: Option<String>,
     extra: String,
+    nbd: bool,
 }
 
 impl Default for Bed {
@@ -57,6 +58,7 @@ impl Default for Bed {
             data: None,
             small_disk: None,
             extra: String::new(),
+            nbd: false,
         }
     }
 }
@@ -91,6 +93,13 @@ impl Bed {
         self
     }
 
+    /// Serves NBD too, on a port and on the unix socket `nbd.sock` in the data directory.
+    #[must_use]
+    pub fn nbd(mut self) -> Self {
+        self.nbd = true;
+        self
+    }
+
     /// Lines put at the top of the configuration file.
     #[must_use]
     pub fn extra(mut self, lines: &str) -> Self {
@@ -108,7 +117,7 @@ impl Bed {
         let folder = tempfile::Builder::new().prefix("fels-bed-").tempdir().expect("a temporary directory");
         let data = self.data.clone().unwrap_or_else(|| folder.path().join("data"));
         let ports = vec![0; self.portals];
-        let mut node = Node { bed: self, folder, data, ports, child: None };
+        let mut node = Node { bed: self, folder, data, ports, nbd_port: 0, child: None };
         node.launch()?;
         Ok(node)
     }
@@ -130,6 +139,7 @@ pub struct Node {
     folder: TempDir,
     data: PathBuf,
     ports: Vec<u16>,
+    nbd_port: u16,
     child: Option<Child>,
 }
 
@@ -149,9 +159,11 @@ impl Node {
 
         let end = Instant::now() + READY_WITHIN;
         loop {
-            let ports = listening_ports(&std::fs::read_to_string(&stdout).unwrap_or_default());
-            if ports.len() == self.ports.len() {
+            let said = std::fs::read_to_string(&stdout).unwrap_or_default();
+            let (ports, nbd) = (listening_ports(&said, ""), listening_ports(&said, "(NBD)"));
+            if ports.len() == self.ports.len() && (!self.bed.nbd || nbd.len() == 1) {
                 self.ports = ports;
+                self.nbd_port = nbd.first().copied().unwrap_or_default();
                 return Ok(());
             }
             if let Some(status) = self.exit_status() {
@@ -183,8 +195,13 @@ impl Node {
         let listen =
             self.ports.iter().map(|port| format!("\"127.0.0.1:{port}\"")).collect::<Vec<_>>().join(", ");
         let volumes = self.bed.volumes.iter().map(Volume::to_toml).collect::<Vec<_>>().join("\n");
+        let nbd = if self.bed.nbd {
+            format!("[nbd]\nlisten = [\"127.0.0.1:{}\"]\nsocket = \"nbd.sock\"\n\n", self.nbd_port)
+        } else {
+            String::new()
+        };
         format!(
-            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{volumes}",
+            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{nbd}{volumes}",
             self.bed.extra,
             self.data.display(),
             self.bed.shards
@@ -209,6 +226,27 @@ impl Node {
     /// `iscsi://` URL of a volume by a certain portal.
     pub fn url_by(&self, portal: usize, volume: &str) -> String {
         format!("iscsi://127.0.0.1:{}/{}/{}", self.ports[portal], target(volume), lun())
+    }
+
+    /// Where NBD is served.
+    pub fn nbd_address(&self) -> SocketAddr {
+        assert!(self.bed.nbd, "this bed has no NBD");
+        SocketAddr::from(([127, 0, 0, 1], self.nbd_port))
+    }
+
+    /// `nbd://` URL of a volume.
+    pub fn nbd_url(&self, volume: &str) -> String {
+        format!("nbd://{}/{volume}", self.nbd_address())
+    }
+
+    /// `nbd+unix://` URL of a volume.
+    pub fn nbd_unix_url(&self, volume: &str) -> String {
+        format!("nbd+unix:///{volume}?socket={}", self.nbd_socket().display())
+    }
+
+    /// The unix socket on which NBD is served.
+    pub fn nbd_socket(&self) -> PathBuf {
+        self.data.join("nbd.sock")
     }
 
     /// The data directory.
@@ -309,12 +347,16 @@ pub fn raise_open_files() -> u64 {
     limit.maximum.unwrap_or(u64::MAX)
 }
 
-fn listening_ports(stdout: &str) -> Vec<u16> {
+/// Ports of the lines that say where is listened, and with which protocol: `(NBD)`, or nothing for iSCSI.
+fn listening_ports(stdout: &str, protocol: &str) -> Vec<u16> {
     let complete = stdout.rfind('\n').map_or("", |end| &stdout[..end]);
-    let addresses =
-        complete.lines().filter_map(|line| line.split_once("listening on ")).map(|(_, rest)| rest);
-    addresses
-        .filter_map(|rest| rest.split_whitespace().next()?.parse::<SocketAddr>().ok())
+    let lines = complete.lines().filter_map(|line| line.split_once("listening on ")).map(|(_, rest)| rest);
+    lines
+        .filter_map(|rest| {
+            let (address, behind) = rest.split_once(' ').unwrap_or((rest, ""));
+            (behind == protocol).then_some(address)
+        })
+        .filter_map(|address| address.parse::<SocketAddr>().ok())
         .map(|address| address.port())
         .collect()
 }

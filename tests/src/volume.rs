@@ -11,6 +11,7 @@ pub struct Volume {
     block_size: u32,
     chap: Option<(String, String)>,
     chap_mutual: Option<(String, String)>,
+    nbd: Option<bool>,
 }
 
 impl Volume {
@@ -23,6 +24,7 @@ impl Volume {
             block_size: 512,
             chap: None,
             chap_mutual: None,
+            nbd: None,
         }
     }
 
@@ -57,6 +59,13 @@ impl Volume {
         self
     }
 
+    /// Whether it is an NBD export, said outright.
+    #[must_use]
+    pub fn nbd(mut self, exported: bool) -> Self {
+        self.nbd = Some(exported);
+        self
+    }
+
     /// Target name of the volume.
     pub fn target(&self) -> String {
         target(&self.name)
@@ -72,6 +81,9 @@ impl Volume {
         }
         if let Some((user, secret)) = &self.chap_mutual {
             let _ = writeln!(text, "chap_mutual = {{ user = \"{user}\", secret = \"{secret}\" }}");
+        }
+        if let Some(nbd) = self.nbd {
+            let _ = writeln!(text, "nbd = {nbd}");
         }
         text
     }

@@ -93,7 +93,8 @@ pub fn run(
             journal: options.journal.as_deref(),
         };
         let measured = measurement.run(&test.name, number, &mut progress, stop)?;
-        let ceiling = if options.ceiling && options.target != Target::Null {
+        let wanted = options.ceiling && options.target != Target::Null && !stop.load(Ordering::Relaxed);
+        let ceiling = if wanted {
             let load = ceiling_load(&test.load);
             let lab = Measurement { target: &Target::Null, load: &load, journal: None, ..measurement };
             Some(lab.run("null:", number, &mut |_| (), &AtomicBool::new(false))?)

@@ -12,10 +12,14 @@ use wire::iscsi::IscsiName;
 pub const CHAP_SECRET_VARIABLE: &str = "FELS_CHAP_SECRET";
 /// The port of iSCSI.
 const ISCSI_PORT: u16 = 3260;
+/// The port of NBD.
+const NBD_PORT: u16 = 10809;
 
 /// Every scheme and how its addresses look.
-pub const SCHEMES: [(&str, &str); 3] = [
+pub const SCHEMES: [(&str, &str); 5] = [
     ("iscsi", "iscsi://[user[%secret]@]host[:port]/iqn/lun"),
+    ("nbd", "nbd://host[:port]/export"),
+    ("nbd+unix", "nbd+unix:///export?socket=PATH"),
     ("file", "file:PATH (a file or a block device)"),
     ("null", "null: (nothing at all: the lab's own ceiling)"),
 ];
@@ -52,11 +56,36 @@ pub struct IscsiTarget {
     pub mutual: Option<Credentials>,
 }
 
+/// Where an NBD server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NbdAddress {
+    /// Over the network.
+    Inet {
+        /// Host name or address.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// At a unix socket.
+    Unix(PathBuf),
+}
+
+/// An export of an NBD server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NbdTarget {
+    /// The server.
+    pub address: NbdAddress,
+    /// The export; empty is the server's default.
+    pub export: String,
+}
+
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     /// Over the network, with our own initiator.
     Iscsi(IscsiTarget),
+    /// An NBD export, with our own client.
+    Nbd(NbdTarget),
     /// A file or block device of this machine.
     File(PathBuf),
     /// Completes at once.
@@ -92,15 +121,27 @@ impl fmt::Display for Target {
                 if let Some(chap) = &target.chap {
                     write!(formatter, "{}@", chap.user)?;
                 }
-                let colon = target.host.contains(':');
-                let (open, close) = if colon { ("[", "]") } else { ("", "") };
-                write!(formatter, "{open}{}{close}:{}", target.host, target.port)?;
+                write_authority(formatter, &target.host, target.port)?;
                 write!(formatter, "/{}/{}", target.name, target.lun)
+            }
+            Target::Nbd(NbdTarget { address: NbdAddress::Inet { host, port }, export }) => {
+                formatter.write_str("nbd://")?;
+                write_authority(formatter, host, *port)?;
+                write!(formatter, "/{export}")
+            }
+            Target::Nbd(NbdTarget { address: NbdAddress::Unix(path), export }) => {
+                write!(formatter, "nbd+unix:///{export}?socket={}", path.display())
             }
             Target::File(path) => write!(formatter, "file:{}", path.display()),
             Target::Null => formatter.write_str("null:"),
         }
     }
+}
+
+/// Host and port; an address with colons in brackets.
+fn write_authority(formatter: &mut fmt::Formatter<'_>, host: &str, port: u16) -> fmt::Result {
+    let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
+    write!(formatter, "{open}{host}{close}:{port}")
 }
 
 type Problem = (String, String);
@@ -126,6 +167,8 @@ fn parse(address: &str) -> Result<Target, Problem> {
     };
     match scheme {
         "iscsi" => parse_iscsi(rest).map(Target::Iscsi),
+        "nbd" => parse_nbd(rest).map(Target::Nbd),
+        "nbd+unix" => parse_nbd_unix(rest).map(Target::Nbd),
         "file" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(problem("no path", form("file"))),
             path => Ok(Target::File(path.into())),
@@ -149,7 +192,7 @@ fn parse_iscsi(rest: &str) -> Result<IscsiTarget, Problem> {
         Some((login, host)) => (Some(login), host),
         None => (None, authority),
     };
-    let (host, port) = parse_host(host).ok_or_else(|| wrong("host and port make no sense"))?;
+    let (host, port) = parse_host(host, ISCSI_PORT).ok_or_else(|| wrong("host and port make no sense"))?;
     let name = IscsiName::parse(name).map_err(|error| {
         problem(
             format!("{name:?} is no iSCSI name ({error})"),
@@ -162,7 +205,33 @@ fn parse_iscsi(rest: &str) -> Result<IscsiTarget, Problem> {
     Ok(IscsiTarget { host, port, name: name.as_str().to_owned(), lun, chap, mutual: None })
 }
 
-fn parse_host(authority: &str) -> Option<(String, u16)> {
+fn parse_nbd(rest: &str) -> Result<NbdTarget, Problem> {
+    let wrong = |what: &str| problem(what, form("nbd"));
+    let rest = rest.strip_prefix("//").ok_or_else(|| wrong("no // behind nbd:"))?;
+    let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) = parse_host(authority, NBD_PORT).ok_or_else(|| wrong("host and port make no sense"))?;
+    Ok(NbdTarget { address: NbdAddress::Inet { host, port }, export: parse_export(export)? })
+}
+
+fn parse_nbd_unix(rest: &str) -> Result<NbdTarget, Problem> {
+    let wrong = |what: &str| problem(what, form("nbd+unix"));
+    let rest = rest.strip_prefix("///").ok_or_else(|| wrong("no /// behind nbd+unix:"))?;
+    let (export, path) = rest.split_once("?socket=").ok_or_else(|| wrong("no socket is named"))?;
+    if path.is_empty() {
+        return Err(wrong("the path of the socket is empty"));
+    }
+    Ok(NbdTarget { address: NbdAddress::Unix(path.into()), export: parse_export(export)? })
+}
+
+fn parse_export(export: &str) -> Result<String, Problem> {
+    if export.len() > wire::nbd::MAX_STRING {
+        let hint = "`nbdinfo --list` shows the exports of a server";
+        return Err(problem("the export's name is longer than 4096 bytes", hint));
+    }
+    Ok(export.to_owned())
+}
+
+fn parse_host(authority: &str, usual: u16) -> Option<(String, u16)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?,
         None => match authority.find(':') {
@@ -171,7 +240,7 @@ fn parse_host(authority: &str) -> Option<(String, u16)> {
         },
     };
     let port = match port {
-        "" => ISCSI_PORT,
+        "" => usual,
         port => port.strip_prefix(':')?.parse().ok().filter(|&port| port != 0)?,
     };
     (!host.is_empty()).then(|| (host.to_owned(), port))
@@ -224,11 +293,20 @@ mod tests {
         assert_eq!("file:/dev/sdb".parse(), Ok(Target::File("/dev/sdb".into())));
         assert_eq!("file:///a".parse(), Ok(Target::File("/a".into())));
         assert_eq!("null:".parse(), Ok(Target::Null));
+        let nbd = |address, export: &str| Ok(Target::Nbd(NbdTarget { address, export: export.to_owned() }));
+        let inet = |host: &str, port| NbdAddress::Inet { host: host.to_owned(), port };
+        assert_eq!("nbd://[::1]:17000/demo".parse(), nbd(inet("::1", 17000), "demo"));
+        assert_eq!("nbd://localhost".parse(), nbd(inet("localhost", 10809), ""));
+        let unix = NbdAddress::Unix("/run/nbd.sock".into());
+        assert_eq!("nbd+unix:///demo?socket=/run/nbd.sock".parse(), nbd(unix, "demo"));
     }
 
     #[test]
     fn an_address_prints_as_it_is_written_but_for_the_secret() {
         let written = "iscsi://user%secret@[::1]:16000/iqn.2026-11.internal.fels:demo/3";
+        for nbd in ["nbd://[::1]:17000/demo", "nbd+unix:///demo?socket=nbd.sock"] {
+            assert_eq!(nbd.parse::<Target>().unwrap().to_string(), nbd);
+        }
         let printed = written.parse::<Target>().unwrap().to_string();
         assert_eq!(printed, "iscsi://user@[::1]:16000/iqn.2026-11.internal.fels:demo/3");
     }
@@ -242,6 +320,9 @@ mod tests {
             ("iscsi://host:0/iqn.2026-11.internal.fels:demo/0", "host and port"),
             ("iscsi://host/nonsense/0", "is no iSCSI name"),
             ("iscsi://host/iqn.2026-11.internal.fels:demo/99999", "below 16384"),
+            ("nbd:demo", "no // behind nbd:"),
+            ("nbd://host:port/demo", "host and port"),
+            ("nbd+unix:///demo", "no socket is named; hint: write it as nbd+unix:///export?socket=PATH"),
             ("file:", "no path"),
             ("null:x", "takes nothing"),
         ] {

@@ -65,11 +65,17 @@ pub const LOGIN_EXCHANGES: u32 = 32;
 /// The answer to one `SendTargets`: about ten thousand targets with a portal each.
 pub const TEXT_ANSWER_BYTES: usize = 1 << 20;
 
-/// Request buffers of one shard: then all its commands wait.
-pub const BUFFER_BYTES_PER_SHARD: usize = 1 << 30;
+/// Request buffers of one shard: then all its commands wait. Tests use all of it up, and should not need a machine
+/// for themselves.
+pub const BUFFER_BYTES_PER_SHARD: usize = if cfg!(test) { 64 << 20 } else { 1 << 30 };
 
-/// Answers waiting to be sent on one connection; beyond it no further command of it is begun.
+/// Answers waiting to be sent on one connection, those that are being read included; beyond it no further command of
+/// it is begun.
 pub const SEND_QUEUE_BYTES: usize = 8 << 20;
+
+/// Answers waiting to be sent on one connection at which nothing more is received from it. Commands alone never get
+/// there: it is for pings, text and refusals, which wait for nothing.
+pub const ANSWER_QUEUE_BYTES: usize = 32 << 20;
 
 /// Time in which a peer has to take some of what we send.
 pub const SEND_STALL: Duration = Duration::from_secs(30);
@@ -149,6 +155,7 @@ const _: () = {
     assert!(PARAMETER_LIST_BYTES <= u16::MAX as u32, "the field of the CDB has 16 bits");
     assert!(TRANSFER_BYTES <= u32::MAX as usize, "lengths of CDBs have 32 bits");
     assert!(TRANSFER_BYTES * 2 <= BUFFER_BYTES_PER_SHARD, "one transfer is always let through");
+    assert!(SEND_QUEUE_BYTES + TRANSFER_BYTES < ANSWER_QUEUE_BYTES, "reads do not stop what comes");
     assert!(LOGINS_PER_SHARD <= CONNECTIONS_PER_SHARD);
     assert!(RECEIVE_DATA_SEGMENT_BYTES < 1 << 24, "DataSegmentLength has 24 bits");
     assert!(SEND_DATA_SEGMENT_BYTES < 1 << 24);

@@ -24,6 +24,13 @@ pub fn admit() -> Option<u32> {
     (LINES.get() <= LOG_LINES_PER_SECOND).then_some(0)
 }
 
+/// Begins anew, as if no line had been written.
+#[cfg(test)]
+pub fn begin() {
+    SECOND.set(None);
+    LINES.set(0);
+}
+
 /// Warns of something that a peer did, at most [`LOG_LINES_PER_SECOND`] times a second on each core.
 macro_rules! trouble {
     ($($message:tt)*) => {

@@ -92,6 +92,11 @@ impl Shard {
         self.volumes.borrow()[index].clone()
     }
 
+    /// This core's handle of a volume; `None` once [`Shard::dismantle`] was called.
+    pub fn find_volume(&self, index: usize) -> Option<Rc<Channel>> {
+        self.volumes.borrow().get(index).cloned()
+    }
+
     /// This core's handles of all volumes.
     pub fn volumes(&self) -> Vec<Rc<Channel>> {
         self.volumes.borrow().clone()

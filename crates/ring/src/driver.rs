@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::chunk::Chunk;
 use crate::clock::Instant;
@@ -59,6 +60,14 @@ impl Driver {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().cancel(key),
             Driver::Simulated(world) => world.cancel(key),
+        }
+    }
+
+    /// See [`Uring::look`]; a simulated world has nothing to look at.
+    pub(crate) fn look(&self, span: Duration, told: impl Fn() -> bool) -> bool {
+        match self {
+            Driver::Kernel(uring) => uring.borrow_mut().look(span, told),
+            Driver::Simulated(_) => false,
         }
     }
 

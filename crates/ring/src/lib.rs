@@ -7,6 +7,8 @@ mod address;
 mod buffer;
 mod chunk;
 mod clock;
+#[cfg(any(test, feature = "count-allocations"))]
+pub mod count_allocations;
 mod driver;
 mod file;
 mod handle;
@@ -14,6 +16,7 @@ mod mailbox;
 mod memory;
 mod notify;
 mod op;
+mod patience;
 mod pooled;
 mod provided;
 mod remote;

@@ -15,6 +15,7 @@ use crate::clock::Instant;
 use crate::driver::Driver;
 use crate::handle::Handle;
 use crate::op::{Abandoned, Keep, OpKey, Operation, Orphan, Outcome, Table};
+use crate::patience::Patience;
 use crate::pooled::PooledFuture;
 use crate::remote::{Remote, bell, enter};
 use crate::task::Executor;
@@ -35,11 +36,20 @@ pub struct Options {
     pub receive_buffers: u16,
     /// Bytes of each.
     pub receive_buffer_bytes: usize,
+    /// How long the core looks for completions at most before it sleeps, when the last gaps say that this is likely
+    /// to pay. Zero: it always sleeps at once.
+    pub look: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { entries: 1024, receive_buffers: 128, receive_buffer_bytes: 64 << 10 }
+        Options {
+            entries: 1024,
+            receive_buffers: 128,
+            receive_buffer_bytes: 64 << 10,
+            // About what a sleep and a wake-up across cores cost on a virtual machine.
+            look: Duration::from_micros(60),
+        }
     }
 }
 
@@ -62,6 +72,7 @@ pub(crate) struct Inner {
     table: RefCell<Table>,
     pub(crate) driver: Driver,
     now: Cell<Instant>,
+    patience: RefCell<Patience>,
 }
 
 /// A handle to the reactor of this core; clones are cheap. Not `Send`.
@@ -80,12 +91,13 @@ impl Reactor {
         let theirs = ours.try_clone().map_err(StartError::Bell)?;
         let uring = Uring::new(options, ours)?;
         let (id, remote) = Remote::register(Some(theirs));
-        Ok(Reactor::with_driver(Executor::new(id, remote), Driver::Kernel(RefCell::new(uring))))
+        let driver = Driver::Kernel(RefCell::new(uring));
+        Ok(Reactor::with_driver(Executor::new(id, remote), driver, options.look))
     }
 
-    pub(crate) fn with_driver(executor: Executor, driver: Driver) -> Reactor {
-        let now = Cell::new(driver.now());
-        Reactor { ring: Ring(Rc::new(Inner { executor, table: RefCell::default(), driver, now })) }
+    pub(crate) fn with_driver(executor: Executor, driver: Driver, look: Duration) -> Reactor {
+        let (now, patience) = (Cell::new(driver.now()), RefCell::new(Patience::new(look)));
+        Reactor { ring: Ring(Rc::new(Inner { executor, table: RefCell::default(), driver, now, patience })) }
     }
 
     /// The handle for everything that runs here.
@@ -146,16 +158,29 @@ impl Ring {
             inner.now.set(inner.driver.now());
             inner.executor.collect(inner.now.get());
             inner.executor.run(polls);
-            let wait = if done() || inner.executor.has_ready() {
-                Wait::No
+            if done() || inner.executor.has_ready() {
+                self.look(Wait::No);
             } else {
-                match inner.executor.next_deadline() {
-                    Some(deadline) => Wait::For(deadline.since(inner.driver.now())),
-                    None => Wait::Forever,
-                }
-            };
-            self.look(wait);
+                self.wait(inner.executor.next_deadline());
+            }
         });
+    }
+
+    /// Nothing can go on: looks for a while if that is likely to pay, then sleeps until something completes or the
+    /// deadline has come.
+    fn wait(&self, deadline: Option<Instant>) {
+        let inner = &self.0;
+        let start = inner.driver.now();
+        let left = deadline.map(|deadline| deadline.since(start));
+        let mut patience = inner.patience.borrow_mut();
+        let look = patience.look().min(left.unwrap_or(Duration::MAX));
+        let paid = !look.is_zero() && inner.driver.look(look, || inner.executor.is_told());
+        self.look(match left {
+            _ if paid => Wait::No,
+            Some(left) => Wait::For(left.saturating_sub(look)),
+            None => Wait::Forever,
+        });
+        patience.learn(inner.driver.now().since(start), !look.is_zero(), paid);
     }
 
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.

@@ -129,6 +129,11 @@ impl Executor {
         !self.tasks.borrow().ready.is_empty() || self.remote.is_told()
     }
 
+    /// Whether another thread has called.
+    pub(crate) fn is_told(&self) -> bool {
+        self.remote.is_told()
+    }
+
     /// Takes in wake-ups from other threads and from timers that are due at `now`.
     pub(crate) fn collect(&self, now: Instant) {
         let mut arrived = self.arrived.borrow_mut();

@@ -9,6 +9,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use crate::chunk::Chunk;
+use crate::clock::Instant;
 use crate::op::{Allocate, Keep, OpKey, Operation};
 use crate::provided::{GROUP, Provided};
 use crate::ring::{Options, StartError};
@@ -75,6 +76,23 @@ impl Uring {
 
     pub(crate) fn cancel(&mut self, key: OpKey) {
         self.push(&opcode::AsyncCancel::new(key.to_bits()).build().user_data(NOBODY));
+    }
+
+    /// Hands over what is to be submitted, then looks until something can be taken in, at most for `span`, or until
+    /// `told` says that somebody called. True when there is something.
+    pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> bool {
+        self.kernel.submit().ok();
+        let start = Instant::monotonic();
+        loop {
+            // Deferred work of the kernel shows as a flag in shared memory: no system call until there is some.
+            if !self.kernel.completion().is_empty() || self.kernel.submission().taskrun() || told() {
+                return true;
+            }
+            if Instant::monotonic().since(start) >= span {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
     }
 
     /// Submits, waits as told, and passes each completion to `complete`.

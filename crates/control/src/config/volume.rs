@@ -316,7 +316,8 @@ fn read_file(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Opti
         problems.add_hint(value.span(), message, "take another name, such as \"demo.img\"");
         return None;
     }
-    if path.starts_with("/dev") {
+    // Shared memory is a file system like any other.
+    if path.starts_with("/dev") && !path.starts_with("/dev/shm") {
         let hint = format!("write backing = {{ device = \"{}\" }}", path.display());
         problems.add_hint(value.span(), format!("`{text}` is a device, not a file"), hint);
         return None;

@@ -30,7 +30,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<Run>),
-    Verify(Verify),
+    Verify(Box<Verify>),
     Profiles(Profiles),
 }
 
@@ -229,7 +229,7 @@ impl TargetFlags {
 impl Run {
     fn tests(&self) -> Result<Vec<Test>, Failure> {
         let Some(name) = &self.profile else {
-            let load = self.change(self.own());
+            let load = self.change(&self.own());
             let kind = if load.random_percent > 0 { "random" } else { "sequential" };
             let name = format!("{kind} {} B {}% read", load.block_size, load.read_percent);
             return Ok(vec![Test { name, load }]);
@@ -239,7 +239,7 @@ impl Run {
             Failure::usage(format!("there is no profile {name:?}"), &format!("use {}", names.join(" or ")))
         })?;
         let tests = profile.loads();
-        Ok(tests.map(|(name, load)| Test { name: name.to_owned(), load: self.change(load) }).collect())
+        Ok(tests.map(|(name, load)| Test { name: name.to_owned(), load: self.change(&load) }).collect())
     }
 
     /// The load that --rw and its companions describe.
@@ -262,7 +262,7 @@ impl Run {
     }
 
     /// What may be changed of a profile as well.
-    fn change(&self, load: Load) -> Load {
+    fn change(&self, load: &Load) -> Load {
         let arrivals = match self.arrivals {
             ArrivalsFlag::Constant => Arrivals::Constant,
             ArrivalsFlag::Poisson => Arrivals::Poisson,
@@ -279,7 +279,7 @@ impl Run {
             flush_every: self.flush_every,
             fua: self.fua,
             seed: self.seed,
-            ..load
+            ..load.clone()
         }
     }
 }

@@ -2,17 +2,21 @@
 
 mod file;
 pub mod iscsi;
+pub mod nbd;
 mod null;
+mod send_queue;
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ring::{Buffer, Ring, Shared};
+use wire::nbd::Errno;
 use wire::scsi::{Sense, Status};
 
 pub use file::FileSession;
 pub use iscsi::IscsiSession;
+pub use nbd::NbdSession;
 pub use null::NullSession;
 
 use crate::target::Target;
@@ -39,6 +43,8 @@ pub struct OpenOptions {
     pub header_digest: bool,
     /// iSCSI: ask for `DataDigest=CRC32C`.
     pub data_digest: bool,
+    /// iSCSI: how the data of writes is to be sent.
+    pub wishes: iscsi::Wishes,
     /// iSCSI: the name of this initiator.
     pub initiator_name: String,
     /// Distinguishes sessions of one initiator; from the run's seed.
@@ -54,6 +60,7 @@ impl Default for OpenOptions {
         OpenOptions {
             header_digest: false,
             data_digest: false,
+            wishes: iscsi::Wishes::default(),
             initiator_name: "iqn.2026-11.internal.fels:lab".to_owned(),
             session_id: 0,
             timeout: Duration::from_secs(30),
@@ -80,6 +87,9 @@ pub enum OpenError {
     /// The login did not succeed.
     #[error(transparent)]
     Login(#[from] iscsi::LoginError),
+    /// The NBD handshake did not succeed.
+    #[error(transparent)]
+    Handshake(#[from] nbd::HandshakeError),
     /// A command at the start failed.
     #[error("{command} at the start of the session: {source}")]
     Start {
@@ -111,6 +121,9 @@ pub enum IoError {
         /// What it says, if it says something.
         sense: Option<Sense>,
     },
+    /// The NBD server refused, or failed.
+    #[error("the server answered {0}")]
+    Nbd(Errno),
     /// Task management ended it.
     #[error("the command was aborted")]
     Aborted,
@@ -156,6 +169,8 @@ fn scsi_sentence(status: u8, sense: Option<&Sense>) -> String {
 pub enum Session {
     /// Over TCP.
     Iscsi(IscsiSession),
+    /// Over TCP or a unix socket.
+    Nbd(NbdSession),
     /// Of this machine.
     File(FileSession),
     /// Nothing.
@@ -167,6 +182,7 @@ impl Session {
     pub async fn open(ring: &Ring, target: &Target, options: &OpenOptions) -> Result<Session, OpenError> {
         Ok(match target {
             Target::Iscsi(target) => Session::Iscsi(IscsiSession::open(ring, target, options).await?),
+            Target::Nbd(target) => Session::Nbd(NbdSession::open(ring, target, options).await?),
             Target::File(path) => Session::File(FileSession::open(ring, path)?),
             Target::Null => Session::Null(NullSession::new(ring, options.null_size)),
         })
@@ -176,6 +192,7 @@ impl Session {
     pub fn geometry(&self) -> Geometry {
         match self {
             Session::Iscsi(session) => session.geometry(),
+            Session::Nbd(session) => session.geometry(),
             Session::File(session) => session.geometry(),
             Session::Null(session) => session.geometry(),
         }
@@ -185,6 +202,7 @@ impl Session {
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         match self {
             Session::Iscsi(session) => session.read(offset, buffer).await,
+            Session::Nbd(session) => session.read(offset, buffer).await,
             Session::File(session) => session.read(offset, buffer).await,
             Session::Null(session) => session.read(buffer).await,
         }
@@ -194,6 +212,7 @@ impl Session {
     pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.write(offset, data, fua).await,
+            Session::Nbd(session) => session.write(offset, data, fua).await,
             Session::File(session) => session.write(offset, &data, fua).await,
             Session::Null(session) => session.write(data).await,
         }
@@ -203,6 +222,7 @@ impl Session {
     pub async fn flush(&self) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.flush().await,
+            Session::Nbd(session) => session.flush().await,
             Session::File(session) => session.flush().await,
             Session::Null(session) => session.flush().await,
         }
@@ -212,6 +232,7 @@ impl Session {
     pub async fn discard(&self, offset: u64, length: u64) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.discard(offset, length).await,
+            Session::Nbd(session) => session.discard(offset, length).await,
             Session::File(session) => session.discard(offset, length).await,
             Session::Null(session) => session.flush().await,
         }
@@ -227,8 +248,10 @@ impl Session {
 
     /// Leaves in good order. Nothing may be in flight.
     pub async fn close(&self) {
-        if let Session::Iscsi(session) = self {
-            session.logout().await;
+        match self {
+            Session::Iscsi(session) => session.logout().await,
+            Session::Nbd(session) => session.close().await,
+            Session::File(_) | Session::Null(_) => {}
         }
     }
 }

@@ -146,3 +146,42 @@ fn a_run_is_stopped_by_its_flag_and_keeps_what_it_measured() {
         assert!(operations > 1000);
     });
 }
+
+/// The trace of a world in which a verified load ran on a file, and what the load found.
+fn simulated(seed: u64, spoil: bool) -> (u64, Ended) {
+    let world = ring::sim::World::new(seed);
+    let node = world.node("host");
+    let path = Path::new("volume");
+    node.put_file(path, &vec![0; 1 << 20]);
+    let reactor = node.reactor();
+    let ring = reactor.ring().clone();
+    let load = Load { read_percent: 40, depth: 4, verify: true, flush_every: 20, seed, ..Load::default() };
+    let load = short(load);
+    let disk = node.clone();
+    let ended = world.block_on(&reactor, async move {
+        let session =
+            Session::open(&ring, &Target::File(path.to_owned()), &OpenOptions::default()).await.unwrap();
+        let plan = Plan { start: ring.now(), stop: Arc::new(AtomicBool::new(false)), run: RUN };
+        let spoil = |_| {
+            assert!(!spoil || disk.flip_bit(path, 70_000, 3));
+        };
+        drive(ring, load, vec![(0, session)], plan, None, spoil).await.unwrap()
+    });
+    (world.trace(), ended.unwrap())
+}
+
+#[test]
+fn a_load_runs_in_the_simulated_world_and_repeats_itself() {
+    let (trace, ended) = simulated(3, false);
+    assert_eq!((ended.errors, ended.findings.count), (0, 0), "{:?}", ended.told);
+    assert!(ended.proven_bytes > 1 << 18, "{}", ended.proven_bytes);
+    assert_eq!(trace, simulated(3, false).0);
+    assert_ne!(trace, simulated(4, false).0);
+}
+
+#[test]
+fn a_bit_that_flips_on_a_simulated_disk_is_found() {
+    let (_, ended) = simulated(3, true);
+    assert_eq!(ended.findings.count, 1, "{:?}", ended.findings.first);
+    assert_eq!(ended.findings.first[0].block, 70_000 / 512);
+}

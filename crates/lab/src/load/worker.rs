@@ -144,8 +144,8 @@ impl Worker {
         let mut buffer = Buffer::new(self.load.block_size as usize);
         let mut start = self.common.ring.now();
         while !self.stopped() {
-            buffer = self.one(start, buffer).await;
-            start = self.common.ring.now();
+            // The end of one operation is the start of the next: one look at the clock for each.
+            (buffer, start) = self.one(start, buffer).await;
         }
     }
 
@@ -168,19 +168,20 @@ impl Worker {
             if self.stopped() {
                 return;
             }
-            buffer = self.one(due, buffer).await;
+            (buffer, _) = self.one(due, buffer).await;
         }
     }
 
-    /// One operation, timed from `start`.
-    async fn one(&self, start: Instant, buffer: Buffer) -> Buffer {
-        let (result, buffer, kind) = match &self.proof {
+    /// One operation, timed from `start`. Gives the time of its end.
+    async fn one(&self, start: Instant, buffer: Buffer) -> (Buffer, Instant) {
+        let (result, mut buffer, kind) = match &self.proof {
             None => self.plain(buffer).await,
             Some(proof) => self.proven(proof, buffer).await,
         };
+        let mut end = self.common.ring.now();
         match result {
             Ok(()) => {
-                let latency = self.common.ring.now().since(start).as_nanos() as u64;
+                let latency = end.since(start).as_nanos() as u64;
                 let mut tallies = self.common.tallies.borrow_mut();
                 let bytes = u64::from(self.load.block_size);
                 match kind {
@@ -188,15 +189,22 @@ impl Worker {
                     Kind::Write => tallies.writes.add(bytes, latency),
                 }
             }
-            Err(error) => self.failed(kind, &error),
+            Err(error) => {
+                self.failed(kind, &error);
+                // After an error it may be another one.
+                if buffer.len() != self.load.block_size as usize {
+                    buffer = Buffer::new(self.load.block_size as usize);
+                }
+            }
         }
         if kind == Kind::Write && self.load.flush_every > 0 {
             self.writes.set(self.writes.get() + 1);
             if self.writes.get().is_multiple_of(self.load.flush_every) && !self.stopped() {
                 self.flush().await;
+                end = self.common.ring.now();
             }
         }
-        buffer
+        (buffer, end)
     }
 
     fn failed(&self, kind: Kind, error: &IoError) {

@@ -237,7 +237,10 @@ impl FileDisk {
 
     async fn flush(&self) -> Result<(), Error> {
         self.is_failed()?;
-        self.file.sync().await.map_err(|source| self.fail("syncing the file", source))
+        self.file.sync().await.map_err(|source| self.fail("syncing the file", source))?;
+        // Another sync, under way at the same time, may have been told of data of ours that is lost: the kernel tells
+        // only one of them.
+        self.is_failed()
     }
 
     async fn discard(&self, extent: Extent, fast: bool) -> Result<(), Error> {

@@ -18,6 +18,8 @@ pub struct Outgoing {
     #[allow(clippy::vec_box, reason = "lists move between here and operations in flight")]
     spare: RefCell<Vec<Box<SendList>>>,
     bytes: Cell<usize>,
+    /// Bytes that are being made and will be appended.
+    promised: Cell<usize>,
     /// When the send under way began.
     since: Cell<Option<Instant>>,
     closed: Cell<bool>,
@@ -60,6 +62,14 @@ impl Outgoing {
         self.drained.until(|| (self.bytes.get() < limit || self.closed.get()).then_some(())).await;
     }
 
+    /// Waits until less than `limit` bytes wait to be sent or are promised, or the connection is closed; then promises
+    /// `bytes` more, until the result is dropped.
+    pub async fn promise(&self, bytes: usize, limit: usize) -> Promise<'_> {
+        let room = || self.bytes.get() + self.promised.get() < limit || self.closed.get();
+        self.drained.until(|| room().then(|| self.promised.set(self.promised.get() + bytes))).await;
+        Promise { outgoing: self, bytes }
+    }
+
     /// Ends [`Outgoing::run`] and every wait.
     pub fn close(&self) {
         self.closed.set(true);
@@ -96,5 +106,18 @@ impl Outgoing {
             self.drained.notify();
             sent?;
         }
+    }
+}
+
+/// Bytes that will be appended.
+pub struct Promise<'a> {
+    outgoing: &'a Outgoing,
+    bytes: usize,
+}
+
+impl Drop for Promise<'_> {
+    fn drop(&mut self) {
+        self.outgoing.promised.set(self.outgoing.promised.get() - self.bytes);
+        self.outgoing.drained.notify();
     }
 }

@@ -72,10 +72,18 @@ impl Exclusive {
 impl Drop for Exclusive {
     fn drop(&mut self) {
         let (index, token) = (self.channel.index(), self.token);
+        // A task that the end of a shard cuts short lets go when there is nothing left to thaw.
+        let tell = |other, act: fn(&Channel, u64)| {
+            self.shard.tell(other, move |shard| {
+                if let Some(channel) = shard.find_volume(index) {
+                    act(&channel, token);
+                }
+            });
+        };
         for other in 0..self.shard.count() {
-            self.shard.tell(other, move |shard| shard.volume(index).thaw(token));
+            tell(other, Channel::thaw);
         }
         // Behind the thaws in each mailbox, so that the next holder's freeze comes after them.
-        self.shard.tell(index % self.shard.count(), move |shard| shard.volume(index).owner.release(token));
+        tell(index % self.shard.count(), |channel, token| channel.owner.release(token));
     }
 }

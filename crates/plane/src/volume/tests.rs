@@ -98,3 +98,27 @@ fn exclusive_use_loses_no_update() {
 fn without_it_updates_are_lost() {
     assert!(count_on_two_cores(false) < 2000, "the test above would not notice");
 }
+
+#[test]
+fn exclusive_use_that_the_end_of_its_shard_cuts_short_lets_go_of_nothing() {
+    let options = VolumeOptions {
+        name: "short".into(),
+        id: [2; 16],
+        bytes: 1 << 20,
+        block_size: 512,
+        backing: Backing::Memory,
+        faults: None,
+    };
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    let volume = Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options).await.unwrap().0 }));
+    let (peers, mut mails) = Peers::new(1);
+    let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
+    let holder = shard.clone();
+    reactor.block_on(async move {
+        let held = holder.volume(0).exclusive(&holder, Extent::new(0, 512)).await;
+        holder.dismantle();
+        drop(held);
+    });
+    assert!(shard.find_volume(0).is_none());
+}

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::Path;
 use std::rc::{Rc, Weak};
+use std::time::Duration;
 
 use super::disk::{Disk, DiskFile};
 use super::driver::Driver as Simulated;
@@ -83,7 +84,7 @@ impl Node {
             state.reactors.len() - 1
         });
         let driver = Driver::Simulated(Simulated::new(self.world.clone(), self.index, reactor));
-        let made = Reactor::with_driver(Executor::new(id, remote), driver);
+        let made = Reactor::with_driver(Executor::new(id, remote), driver, Duration::ZERO);
         let inner = Rc::downgrade(&made.ring().0);
         self.world.with(|state| state.reactors[reactor].inner = inner);
         made

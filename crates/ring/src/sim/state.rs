@@ -241,7 +241,11 @@ impl State {
     pub(super) fn take_processes(&mut self, node: usize) -> BTreeMap<RawFd, Object> {
         for reactor in self.reactors.iter_mut().filter(|reactor| reactor.node == node) {
             reactor.alive = false;
-            reactor.completions.clear();
+            // Nobody hears what they brought, but their operations are over: the reactor does not wait for them.
+            for completion in &mut reactor.completions {
+                completion.result = -libc::ECANCELED;
+                completion.bytes.clear();
+            }
         }
         let (gone, left) =
             std::mem::take(&mut self.objects).into_iter().partition(|(_, object)| object.node() == node);

@@ -142,7 +142,7 @@ pub(super) async fn login(
     security(&mut exchange, target, options, algorithms).await?;
     let mut agreed = Parameters::default();
     let mut text = TextWriter::new(MAX_LOGIN_SEGMENT);
-    parameters::offer(options.header_digest, options.data_digest, &mut text)?;
+    parameters::offer(options, &mut text)?;
     let mut request = text.into_bytes();
     while exchange.stage != LoginStage::FullFeaturePhase {
         let answer = exchange.ask(&request, Some(LoginStage::FullFeaturePhase)).await?;
@@ -172,7 +172,12 @@ async fn security(
     text.push(key::TARGET_NAME, &target.name)?;
     text.push(key::AUTH_METHOD, if target.chap.is_some() { "CHAP" } else { "None" })?;
     let Some(chap) = &target.chap else {
-        let answer = exchange.ask(text.as_bytes(), operational).await?;
+        let answer = match exchange.ask(text.as_bytes(), operational).await {
+            Err(LoginError::Refused { status: LoginStatus::AUTHENTICATION_FAILURE }) => {
+                return Err(LoginError::ChapWanted);
+            }
+            answer => answer?,
+        };
         match value(&answer, key::AUTH_METHOD)? {
             None | Some("None") => {}
             Some("CHAP" | "Reject") => return Err(LoginError::ChapWanted),

@@ -25,7 +25,7 @@ use wire::scsi::unmap::{self, BlockDescriptor};
 use wire::scsi::{SenseKey, Status};
 
 pub use login::LoginError;
-pub use parameters::{Disagreement, Parameters};
+pub use parameters::{Disagreement, Parameters, Wishes};
 
 use super::{Geometry, IoError, OpenError, OpenOptions};
 use crate::target::IscsiTarget;
@@ -194,6 +194,16 @@ impl IscsiSession {
     pub fn begin_write(&self, offset: u64, data: Shared) -> Outstanding {
         let range = self.0.range(offset, data.len() as u64, false);
         Outstanding(self.0.inner.command("WRITE", encode::write_16(range).padded(), Transfer::Out(data)))
+    }
+
+    /// Sends any command that sends data, and does not wait for it.
+    pub fn begin(&self, cdb: [u8; 16], data: Shared) -> Outstanding {
+        Outstanding(self.0.inner.command("command", cdb, Transfer::Out(data)))
+    }
+
+    /// The reactor that it lives on.
+    pub fn ring(&self) -> &Ring {
+        &self.0.ring
     }
 
     /// ABORT TASK. An aborted command has no answer of its own: drop it after FUNCTION COMPLETE.

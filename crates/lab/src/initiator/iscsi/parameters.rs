@@ -3,16 +3,33 @@
 use wire::iscsi::text::{TextFull, TextPairs, TextWriter, parse_number};
 use wire::iscsi::{Framing, key};
 
+use crate::initiator::OpenOptions;
+
 /// The most bytes of one data segment that we take.
 pub(super) const RECEIVE_LIMIT: u32 = 256 << 10;
-/// `FirstBurstLength` that we ask for.
-const FIRST_BURST: u32 = 256 << 10;
-/// `MaxBurstLength` that we ask for.
-const MAX_BURST: u32 = 1 << 20;
 /// `MaxRecvDataSegmentLength` of a target that says nothing (section 13.12).
 const DEFAULT_SEND_LIMIT: u32 = 8192;
 /// The largest length that a key may have (sections 13.12 to 13.14), and the smallest.
 const LENGTHS: std::ops::RangeInclusive<u64> = 512..=0x00ff_ffff;
+
+/// How we ask to send the data of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wishes {
+    /// `ImmediateData`.
+    pub immediate_data: bool,
+    /// `InitialR2T`.
+    pub initial_r2t: bool,
+    /// `FirstBurstLength`, in bytes, at most `max_burst`.
+    pub first_burst: u32,
+    /// `MaxBurstLength`, in bytes.
+    pub max_burst: u32,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Wishes { immediate_data: true, initial_r2t: false, first_burst: 256 << 10, max_burst: 1 << 20 }
+    }
+}
 
 /// What was agreed for a connection and its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,15 +71,17 @@ pub struct Disagreement {
 }
 
 /// Writes what we ask for.
-pub(super) fn offer(header_digest: bool, data_digest: bool, text: &mut TextWriter) -> Result<(), TextFull> {
+pub(super) fn offer(options: &OpenOptions, text: &mut TextWriter) -> Result<(), TextFull> {
     let digest = |wanted: bool| if wanted { "CRC32C" } else { "None" };
-    text.push(key::HEADER_DIGEST, digest(header_digest))?;
-    text.push(key::DATA_DIGEST, digest(data_digest))?;
+    let boolean = |wanted: bool| if wanted { "Yes" } else { "No" };
+    let wishes = &options.wishes;
+    text.push(key::HEADER_DIGEST, digest(options.header_digest))?;
+    text.push(key::DATA_DIGEST, digest(options.data_digest))?;
     text.push(key::MAX_RECV_DATA_SEGMENT_LENGTH, &RECEIVE_LIMIT.to_string())?;
-    text.push(key::IMMEDIATE_DATA, "Yes")?;
-    text.push(key::INITIAL_R2T, "No")?;
-    text.push(key::FIRST_BURST_LENGTH, &FIRST_BURST.to_string())?;
-    text.push(key::MAX_BURST_LENGTH, &MAX_BURST.to_string())?;
+    text.push(key::IMMEDIATE_DATA, boolean(wishes.immediate_data))?;
+    text.push(key::INITIAL_R2T, boolean(wishes.initial_r2t))?;
+    text.push(key::FIRST_BURST_LENGTH, &wishes.first_burst.to_string())?;
+    text.push(key::MAX_BURST_LENGTH, &wishes.max_burst.to_string())?;
     text.push(key::MAX_OUTSTANDING_R2T, "16")?;
     text.push(key::MAX_CONNECTIONS, "1")?;
     text.push(key::DATA_PDU_IN_ORDER, "Yes")?;

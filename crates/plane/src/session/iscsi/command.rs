@@ -12,7 +12,8 @@ use super::respond::{Reply, Wanted};
 use super::session::Session;
 use super::tasks::TaskId;
 use super::transfer::TransferError;
-use crate::memory_gate::{has_room, wait_for_memory, wait_for_room};
+use crate::limits::SEND_QUEUE_BYTES;
+use crate::memory_gate::{POLL, wait_for_memory};
 use crate::session::scsi::Prepared;
 
 impl Session {
@@ -48,15 +49,16 @@ impl Session {
         let step = self.tasks(|tasks| {
             let task = tasks.get(id)?;
             let prepared = task.prepared?;
-            if task.running || task.aborted {
+            if task.started || task.aborted || task.lent || task.growing {
                 return None;
             }
             if task.transfer.is_complete() {
-                task.running = true;
+                task.started = true;
                 return Some(Step::Run(prepared, std::mem::take(&mut task.buffer), task.connection.clone()));
             }
             let wanted = (prepared.data_out().min(task.expected)) as usize;
-            Some(if task.buffer.len() < wanted { Step::Grow(wanted) } else { Step::Ask })
+            task.growing = task.buffer.len() < wanted;
+            Some(if task.growing { Step::Grow(wanted) } else { Step::Ask })
         });
         match step {
             Some(Step::Run(prepared, buffer, connection)) => self.run(id, prepared, buffer, connection),
@@ -73,11 +75,10 @@ impl Session {
             let wanted = (prepared.data_out() as usize).min(buffer.len());
             buffer.set_len(wanted);
             let bytes = prepared.data_in() as usize;
-            if !has_room(&connection.outgoing, bytes) {
-                wait_for_room(connection.ring(), &connection.outgoing, bytes).await;
-            }
-            if session.is_aborted(id) {
-                session.retire(id);
+            let _promise = connection.outgoing.promise(bytes, SEND_QUEUE_BYTES).await;
+            wait_for_memory(connection.ring(), bytes, || session.is_wanted(id)).await;
+            // Aborted while it waited: then it is gone already.
+            if !session.set_running(id) {
                 return;
             }
             let response = attached.unit.execute(&attached.nexus, prepared, buffer).await;
@@ -85,23 +86,32 @@ impl Session {
         });
     }
 
-    fn is_aborted(&self, id: TaskId) -> bool {
-        self.tasks(|tasks| tasks.get(id).is_none_or(|task| task.aborted))
+    fn is_wanted(&self, id: TaskId) -> bool {
+        self.tasks(|tasks| tasks.get(id).is_some())
+    }
+
+    fn set_running(&self, id: TaskId) -> bool {
+        self.tasks(|tasks| tasks.get(id).map(|task| task.running = true)).is_some()
     }
 
     /// Gets a buffer for all of the data; what is there already moves into it.
     fn grow(self: &Rc<Self>, id: TaskId, wanted: usize) {
         let session = self.clone();
         self.shard.ring().spawn(async move {
-            wait_for_memory(session.shard.ring(), wanted).await;
+            wait_for_memory(session.shard.ring(), wanted, || session.is_wanted(id)).await;
+            // Not while the smaller one is being received into: its bytes have to move.
+            while session.tasks(|tasks| tasks.get(id).is_some_and(|task| task.lent)) {
+                session.shard.ring().sleep(POLL).await;
+            }
             session.tasks(|tasks| {
                 let Some(task) = tasks.get(id) else { return };
                 let mut larger = Buffer::new(wanted);
                 let received = (task.transfer.received() as usize).min(wanted).min(task.buffer.len());
                 larger[..received].copy_from_slice(&task.buffer[..received]);
                 task.buffer = larger;
+                task.growing = false;
             });
-            session.ask(id);
+            session.advance(id);
         });
     }
 
@@ -136,6 +146,7 @@ impl Session {
     /// [`Session::take_data`].
     pub fn expect_data(
         &self,
+        connection: &Rc<Connection>,
         pdu: &DataOut,
         length: usize,
     ) -> Result<Option<Destination>, (TaskId, TransferError)> {
@@ -152,7 +163,10 @@ impl Session {
                 (id, None)
             };
             let Some(task) = tasks.get(id) else { return Ok(None) };
-            if task.initiator_task_tag != pdu.initiator_task_tag || task.running {
+            // Data comes on the connection of its command (section 4.2.5.1), in one order therefore.
+            let is_its =
+                task.initiator_task_tag == pdu.initiator_task_tag && Rc::ptr_eq(&task.connection, connection);
+            if !is_its || task.started {
                 return Ok(None);
             }
             // The tag has the low byte of the R2T's number; fewer than 256 are ever outstanding.
@@ -166,6 +180,7 @@ impl Session {
                 // Held back until there was memory for all; unsolicited data always has its place.
                 return Err((id, TransferError::TooLong));
             }
+            task.lent = true;
             Ok(Some(Destination { id, buffer: std::mem::take(&mut task.buffer), start }))
         })
     }
@@ -175,6 +190,7 @@ impl Session {
         let known = self.tasks(|tasks| match tasks.get(id) {
             Some(task) => {
                 task.buffer = buffer;
+                task.lent = false;
                 true
             }
             None => false,

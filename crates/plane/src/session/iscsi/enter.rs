@@ -9,6 +9,7 @@ use ring::{Buffer, SendList, Socket};
 use wire::iscsi::frame::{ahs_length, data_segment_length, padding};
 use wire::iscsi::{Bhs, LoginRequest, LoginStatus, Opcode};
 
+use super::claim::Claim;
 use super::login::{Action, ChapEntropy, Event, LoginConfig, LoginOutcome, OperationalLimits, Response};
 use super::registry::{Place, SessionKey};
 use super::service::{Entrance, Node, Service};
@@ -82,8 +83,7 @@ pub async fn log_in(service: &Rc<Service>, login: Rc<Login>, socket: Socket) {
 
 struct Entered {
     outcome: Box<LoginOutcome>,
-    place: Place,
-    leading: bool,
+    claim: Claim,
     again: bool,
 }
 
@@ -94,16 +94,13 @@ fn hand_over(
     rest: Vec<u8>,
     entered: Entered,
 ) {
-    let Entered { outcome, place, leading, again } = entered;
+    let Entered { outcome, claim, again } = entered;
     let Some(socket) = socket.detach() else {
         trouble!("{}: closed, its socket is still in use after login", ends.0);
-        if leading {
-            service.node().registry.leave(place.tsih);
-        }
         return;
     };
-    let shard = place.shard;
-    let entrance = Entrance { socket, ends, rest, outcome, place, leading, again };
+    let shard = claim.place().shard;
+    let entrance = Entrance { socket, ends, rest, outcome, claim, again };
     service.shard().tell(shard, move |shard| {
         if let Some(service) = shard.service::<Service>() {
             service.admit(entrance);
@@ -131,7 +128,7 @@ async fn negotiate(
         if let Action::Establish(outcome) = action {
             let event = match establish(service, outcome).await {
                 Ok((found, numbers)) => {
-                    let tsih = found.place.tsih;
+                    let tsih = found.claim.place().tsih;
                     entered = Some(found);
                     Event::Established { tsih, exp_cmd_sn: numbers.0, max_cmd_sn: numbers.1 }
                 }
@@ -142,12 +139,7 @@ async fn negotiate(
         match (action, entered.take()) {
             (Action::Respond(response), None) => send(&login.socket, &response).await?,
             (Action::Complete(response), Some(found)) => {
-                if let Err(failure) = send(&login.socket, &response).await {
-                    if found.leading {
-                        node.registry.leave(found.place.tsih);
-                    }
-                    return Err(failure);
-                }
+                send(&login.socket, &response).await?;
                 return Ok(found);
             }
             (Action::Refuse(response, error), _) => {
@@ -209,7 +201,8 @@ async fn establish(
             Ok(tsih) => {
                 let numbers = (outcome.cmd_sn, outcome.cmd_sn.plus(crate::limits::COMMAND_WINDOW - 1));
                 let place = Place { tsih, shard: here, key };
-                return Ok((Entered { outcome, place, leading: true, again }, numbers));
+                let claim = Claim::leading(service.node().clone(), service.shard().peers().clone(), place);
+                return Ok((Entered { outcome, claim, again }, numbers));
             }
             Err(Some(old)) => {
                 // Session reinstatement: nothing of the old one may be under way when the new one begins.
@@ -233,13 +226,13 @@ async fn join(
 ) -> Result<(Entered, Numbers), LoginStatus> {
     let place = service.node().registry.find(outcome.tsih_requested).filter(|place| place.key == key);
     let place = place.ok_or(LoginStatus::SESSION_DOES_NOT_EXIST)?;
-    let (tsih, cid) = (place.tsih, outcome.cid);
+    let (shard, cid) = (place.shard, outcome.cid);
     let make_room = move |shard: Rc<crate::shard::Shard>| async move {
         match shard.service::<Service>() {
-            Some(service) => service.make_room(tsih, cid).await,
+            Some(service) => service.make_room(place, cid).await,
             None => Err(LoginStatus::SESSION_DOES_NOT_EXIST),
         }
     };
-    let numbers = service.shard().call(place.shard, make_room).await?;
-    Ok((Entered { outcome, place, leading: false, again: false }, numbers))
+    let (claim, numbers) = service.shard().call(shard, make_room).await?;
+    Ok((Entered { outcome, claim, again: false }, numbers))
 }

@@ -82,43 +82,53 @@ impl Session {
     }
 
     /// Ends a connection or the whole session, as the initiator asks. The answer goes out when what ends has ended.
-    pub fn log_out(self: &Rc<Self>, connection: &Rc<Connection>, header: &LogoutRequest) {
+    pub fn log_out(self: &Rc<Self>, connection: &Rc<Connection>, header: &LogoutRequest, numbered: bool) {
         let (session, connection, header) = (self.clone(), connection.clone(), *header);
         self.shard.ring().spawn_later(async move {
-            let code = match header.reason {
-                LogoutReason::CLOSE_SESSION => {
-                    for other in session.connections() {
-                        if !Rc::ptr_eq(&other, &connection) {
-                            other.close("the session was logged out");
-                        }
-                    }
-                    session.abort(|_| true).await;
-                    LogoutResponseCode::CLOSED_SUCCESSFULLY
-                }
-                LogoutReason::CLOSE_CONNECTION => match session.connection(header.cid) {
-                    Some(ended) => {
-                        ended.logged_out.set(true);
-                        session.abort(|task| Rc::ptr_eq(&task.connection, &ended)).await;
-                        if !Rc::ptr_eq(&ended, &connection) {
-                            ended.close("the connection was logged out");
-                        }
-                        LogoutResponseCode::CLOSED_SUCCESSFULLY
-                    }
-                    None => LogoutResponseCode::CID_NOT_FOUND,
-                },
-                LogoutReason::REMOVE_CONNECTION_FOR_RECOVERY => {
-                    LogoutResponseCode::CONNECTION_RECOVERY_NOT_SUPPORTED
-                }
-                _ => LogoutResponseCode::CLEANUP_FAILED,
-            };
+            let code = session.end_for_logout(&connection, &header).await;
+            session.done_or_left(numbered);
             session.answer_logout(&connection, &header, code);
-            let ends_here = header.reason == LogoutReason::CLOSE_SESSION || connection.logged_out.get();
-            if code == LogoutResponseCode::CLOSED_SUCCESSFULLY && ends_here {
-                connection.logged_out.set(true);
+            if connection.logged_out.get() {
                 connection.outgoing.below(1).await;
                 connection.close("logged out");
             }
         });
+    }
+
+    /// Ends what a logout names; the connection on which it came stays for the answer.
+    async fn end_for_logout(
+        self: &Rc<Self>,
+        connection: &Rc<Connection>,
+        header: &LogoutRequest,
+    ) -> LogoutResponseCode {
+        match header.reason {
+            LogoutReason::CLOSE_SESSION => {
+                connection.logged_out.set(true);
+                for other in self.connections().iter().filter(|other| !Rc::ptr_eq(other, connection)) {
+                    // Alone, else the session would end before it has been answered.
+                    other.logged_out.set(true);
+                    other.close("the session was logged out");
+                }
+                self.abort(|_| true).await;
+                LogoutResponseCode::CLOSED_SUCCESSFULLY
+            }
+            LogoutReason::CLOSE_CONNECTION => match self.connection(header.cid) {
+                Some(ended) if Rc::ptr_eq(&ended, connection) => {
+                    ended.logged_out.set(true);
+                    self.abort(|task| Rc::ptr_eq(&task.connection, &ended)).await;
+                    LogoutResponseCode::CLOSED_SUCCESSFULLY
+                }
+                Some(ended) => {
+                    self.end_alone(&ended, "the connection was logged out").await;
+                    LogoutResponseCode::CLOSED_SUCCESSFULLY
+                }
+                None => LogoutResponseCode::CID_NOT_FOUND,
+            },
+            LogoutReason::REMOVE_CONNECTION_FOR_RECOVERY => {
+                LogoutResponseCode::CONNECTION_RECOVERY_NOT_SUPPORTED
+            }
+            _ => LogoutResponseCode::CLEANUP_FAILED,
+        }
     }
 
     fn answer_logout(&self, connection: &Connection, header: &LogoutRequest, code: LogoutResponseCode) {

@@ -2,7 +2,9 @@
 //! what it aborts is under way any more.
 
 use std::rc::Rc;
+use std::time::Duration;
 
+use ring::mailbox;
 use wire::iscsi::{
     Bhs, Lun, TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponse,
     TaskManagementResponseCode as Code,
@@ -14,8 +16,18 @@ use super::session::Session;
 use super::tasks::Task;
 use crate::session::scsi::UnitAttention;
 
-/// The only logical unit of a target.
-const LUN_0: Lun = Lun(0);
+/// How long the answer to a reset that ends all connections may take to go out.
+const LAST_WORD: Duration = Duration::from_millis(100);
+
+/// Whether both name the same logical unit, in whatever form.
+fn is_same(one: Lun, other: Lun) -> bool {
+    one == other || one.index().is_some_and(|index| other.index() == Some(index))
+}
+
+/// Whether it names the only logical unit of a target.
+fn is_the_unit(lun: Lun) -> bool {
+    lun.index() == Some(0)
+}
 
 impl Session {
     /// The turn of a task management function has come.
@@ -28,12 +40,11 @@ impl Session {
         let (session, connection, request) = (self.clone(), connection.clone(), *request);
         self.shard.ring().spawn(async move {
             let code = session.carry_out(&request).await;
-            session.done(numbered);
+            session.done_or_left(numbered);
             session.answer_management(&connection, &request, code);
-            if !numbered {
-                session.leave_immediate();
-            }
             if request.function == Function::TARGET_COLD_RESET && code == Code::FUNCTION_COMPLETE {
+                // The answer is worth a moment.
+                connection.ring().timeout(LAST_WORD, connection.outgoing.below(1)).await;
                 session.end_all_sessions();
             }
         });
@@ -64,14 +75,14 @@ impl Session {
                 | Function::QUERY_TASK
                 | Function::QUERY_TASK_SET
         );
-        if for_unit && request.lun.index() != Some(0) {
+        if for_unit && !is_the_unit(request.lun) {
             return Code::LUN_DOES_NOT_EXIST;
         }
         match request.function {
             Function::ABORT_TASK => self.abort_task(request).await,
             Function::ABORT_TASK_SET => {
                 let before = |task: &Task| task.immediate || task.cmd_sn.precedes(request.cmd_sn);
-                self.abort(|task| task.lun == request.lun && before(task)).await;
+                self.abort(|task| is_the_unit(task.lun) && before(task)).await;
                 Code::FUNCTION_COMPLETE
             }
             Function::CLEAR_TASK_SET => {
@@ -91,9 +102,9 @@ impl Session {
             }
             Function::TASK_REASSIGN => Code::TASK_REASSIGNMENT_NOT_SUPPORTED,
             Function::QUERY_TASK => {
-                self.query(|tag, lun| tag == request.referenced_task_tag && lun == request.lun)
+                self.query(|tag, lun| tag == request.referenced_task_tag && is_same(lun, request.lun))
             }
-            Function::QUERY_TASK_SET => self.query(|_, lun| lun == request.lun),
+            Function::QUERY_TASK_SET => self.query(|_, lun| is_the_unit(lun)),
             _ => Code::FUNCTION_NOT_SUPPORTED,
         }
     }
@@ -105,36 +116,43 @@ impl Session {
 
     async fn abort_task(self: &Rc<Self>, request: &TaskManagementRequest) -> Code {
         let tag = request.referenced_task_tag;
-        let is_it = |task: &Task| task.initiator_task_tag == tag && task.lun == request.lun;
+        let is_it = |task: &Task| task.initiator_task_tag == tag && is_same(task.lun, request.lun);
         if !self.tasks(|tasks| tasks.select(is_it)).is_empty() {
             self.abort(is_it).await;
             return Code::FUNCTION_COMPLETE;
         }
         // Section 11.5.1: a command that has not come yet counts as come and aborted.
         let number = request.ref_cmd_sn;
-        let to_come = !request.immediate.0 || number.precedes(request.cmd_sn);
-        if to_come && self.window(|window| window.accepts(number)) {
-            self.window(|window| window.skip(number));
-            self.deliver_held();
+        if number.precedes(request.cmd_sn) && self.window(|window| window.accepts(number)) {
+            self.pass_over(number);
             return Code::FUNCTION_COMPLETE;
         }
         Code::TASK_DOES_NOT_EXIST
     }
 
-    /// Aborts the tasks of every session of this target on every core.
+    /// Aborts the tasks of every session of this target on every core: of all at once, so that one that waits for
+    /// a slow disk does not let others go on.
     async fn abort_everywhere(self: &Rc<Self>) {
-        let target = self.place.key.target.clone();
+        let (done, mut all) = mailbox();
         for shard in 0..self.shard.count() {
-            let target = target.clone();
-            let abort = move |shard: Rc<crate::shard::Shard>| async move {
-                let Some(service) = shard.service::<Service>() else { return };
-                for session in service.sessions() {
-                    if session.place.key.target == target {
-                        session.abort(|task| task.lun == LUN_0).await;
+            let (target, done) = (self.place.key.target.clone(), done.clone());
+            self.shard.tell(shard, move |shard| {
+                let sessions = shard.service::<Service>().map_or_else(Vec::new, |service| service.sessions());
+                let given_up: Vec<_> = sessions
+                    .into_iter()
+                    .filter(|session| session.place.key.target == target)
+                    .map(|session| (session.give_up(|task| is_the_unit(task.lun)), session))
+                    .collect();
+                shard.ring().spawn(async move {
+                    for (tasks, session) in given_up {
+                        session.ended(&tasks).await;
                     }
-                }
-            };
-            self.shard.call(shard, abort).await;
+                    done.send(()).ok();
+                });
+            });
+        }
+        for _ in 0..self.shard.count() {
+            all.receive().await;
         }
     }
 

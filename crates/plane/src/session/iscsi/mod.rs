@@ -4,6 +4,7 @@
 //! [`session`], which lives on one core. [`receive`] cuts its PDUs, `session` puts them into order, [`command`]
 //! runs SCSI commands, [`respond`] answers.
 
+mod claim;
 mod command;
 mod connection;
 mod enter;
@@ -18,6 +19,8 @@ mod service;
 mod session;
 mod target;
 mod tasks;
+#[cfg(test)]
+mod tests;
 pub mod text;
 mod transfer;
 mod window;

@@ -15,7 +15,7 @@ use super::connection::Connection;
 use super::session::{Item, Session};
 use super::tasks::Task;
 use super::transfer::Transfer;
-use crate::limits::{IMMEDIATE_COMMANDS, TEXT_SEGMENT_BYTES, TRANSFER_BYTES};
+use crate::limits::{ANSWER_QUEUE_BYTES, IMMEDIATE_COMMANDS, TEXT_SEGMENT_BYTES, TRANSFER_BYTES};
 use crate::log::trouble;
 use crate::memory_gate::has_memory;
 use crate::transport::{Gone, Reader};
@@ -81,6 +81,8 @@ pub async fn receive(
         }
         let mut incoming = Incoming { session, connection, reader, bhs: &bhs, length };
         incoming.dispatch().await?;
+        // Some answers wait for nothing: who sends what causes them and does not read is not read from either.
+        connection.outgoing.below(ANSWER_QUEUE_BYTES).await;
         if connection.outgoing.is_closed() {
             return Ok(());
         }
@@ -113,6 +115,10 @@ impl Incoming<'_> {
             self.reject(RejectReason::PROTOCOL_ERROR);
             return Err(End::Protocol("a discovery session that wants more than text, ping and logout"));
         }
+        if self.connection.logged_out.get() {
+            // Nothing follows a logout (section 11.14).
+            return self.skip().await;
+        }
         match pdu {
             InitiatorPdu::ScsiCommand(command) => self.command(&command).await,
             InitiatorPdu::DataOut(data) => self.data(&data).await,
@@ -131,6 +137,10 @@ impl Incoming<'_> {
             InitiatorPdu::LogoutRequest(request) => {
                 self.skip().await?;
                 let item = Item::Logout(self.connection.clone(), request);
+                if request.immediate.0 && !self.session.enter_immediate(IMMEDIATE_COMMANDS) {
+                    self.reject(RejectReason::IMMEDIATE_COMMAND_REJECT);
+                    return Ok(());
+                }
                 self.order(request.immediate.0, request.cmd_sn, item);
                 Ok(())
             }
@@ -210,14 +220,16 @@ impl Incoming<'_> {
         if ignored || session.is_closing() {
             return self.skip().await;
         }
-        if session.tasks(|tasks| tasks.has_tag(command.initiator_task_tag)) {
-            self.skip().await?;
-            self.reject(RejectReason::TASK_IN_PROGRESS);
-            return Ok(());
-        }
         let unsolicited = (!is_final).then(|| expected.min(parameters.first_burst_length));
         let size = if writes { first_buffer(self.length, unsolicited, expected)? } else { 0 };
         let buffer = self.receive_data(Buffer::new(size), 0).await?;
+        if session.tasks(|tasks| tasks.has_tag(command.initiator_task_tag)) {
+            self.reject(RejectReason::TASK_IN_PROGRESS);
+            if !command.immediate.0 {
+                session.pass_over(command.cmd_sn);
+            }
+            return Ok(());
+        }
         if command.immediate.0 && !session.enter_immediate(IMMEDIATE_COMMANDS) {
             self.reject(RejectReason::IMMEDIATE_COMMAND_REJECT);
             return Ok(());
@@ -235,7 +247,10 @@ impl Incoming<'_> {
             prepared: None,
             transfer: Transfer::new(self.length as u32, unsolicited),
             buffer,
+            lent: false,
+            growing: false,
             delivered: false,
+            started: false,
             running: false,
             aborted: false,
         };
@@ -250,7 +265,7 @@ impl Incoming<'_> {
     }
 
     async fn data(&mut self, pdu: &DataOut) -> Result<(), End> {
-        match self.session.expect_data(pdu, self.length) {
+        match self.session.expect_data(self.connection, pdu, self.length) {
             Ok(Some(Destination { id, buffer, start })) => {
                 let buffer = self.receive_data(buffer, start).await?;
                 self.session.take_data(id, buffer);
@@ -274,6 +289,9 @@ impl Incoming<'_> {
                 self.connection.ping.set(None);
             }
             return Ok(());
+        }
+        if !has_memory(self.length) {
+            return Err(End::Memory);
         }
         let data = self.receive_data(Buffer::new(self.length), 0).await?;
         let item = Item::Ping(self.connection.clone(), *nop, data);

@@ -8,8 +8,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ring::{Detached, Peer, Socket};
-use wire::iscsi::{AsyncEvent, SerialNumber};
+use wire::iscsi::{AsyncEvent, LoginStatus, SerialNumber};
 
+use super::claim::Claim;
 use super::connection::Connection;
 use super::enter::{self, Login};
 use super::login::{LoginOutcome, SessionType};
@@ -76,10 +77,8 @@ pub struct Entrance {
     pub rest: Vec<u8>,
     /// What the login came to.
     pub outcome: Box<LoginOutcome>,
-    /// The session it belongs to.
-    pub place: Place,
-    /// It makes the session; else it joins it.
-    pub leading: bool,
+    /// Its place in its session.
+    pub claim: Claim,
     /// An earlier session of the same nexus was ended for it.
     pub again: bool,
 }
@@ -129,6 +128,11 @@ impl Service {
         self.sessions.borrow().values().cloned().collect()
     }
 
+    /// How many connections this core has, logged in or not.
+    pub fn connection_count(&self) -> usize {
+        self.connections.get()
+    }
+
     /// The session with this handle, if it is here.
     pub fn session(&self, tsih: u16) -> Option<Rc<Session>> {
         self.sessions.borrow().get(&tsih).cloned()
@@ -136,23 +140,18 @@ impl Service {
 
     /// A connection that has logged in arrives where its session lives.
     pub fn admit(self: &Rc<Self>, entrance: Entrance) {
-        let Entrance { socket, ends, rest, outcome, place, leading, again } = entrance;
+        let Entrance { socket, ends, rest, outcome, claim, again } = entrance;
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
-        let session =
-            if leading { self.make_session(&place, &outcome, again) } else { self.session(place.tsih) };
-        let Some(session) = session.filter(|session| !session.is_closing() && !self.draining.get()) else {
+        let Some(session) = self.session_of(&claim, &outcome, again) else {
             trouble!("{}: closed, its session ended while it logged in", ends.0);
-            if leading {
-                self.node.registry.leave(place.tsih);
-            }
             return;
         };
         let target = session.attached.as_ref().map(|attached| attached.target.name.as_str().to_owned());
         tracing::info!(
             initiator = outcome.initiator_name.as_str(),
             target = target.as_deref().unwrap_or("(discovery)"),
-            tsih = place.tsih,
+            tsih = session.place.tsih,
             cid = outcome.cid,
             shard = self.shard.index(),
             "{} logged in",
@@ -167,8 +166,22 @@ impl Service {
         let last = reader.last_received();
         let connection = Rc::new(Connection::new(ring.clone(), socket, ends, &outcome, text, last));
         self.connections.set(self.connections.get() + 1);
-        session.add(connection.clone());
+        session.add(connection.clone(), claim);
         ring.spawn_later(self.clone().serve(session, connection, reader));
+    }
+
+    /// The session in which a place was claimed: made for the leading connection, found for others. None when it
+    /// has ended meanwhile.
+    fn session_of(&self, claim: &Claim, outcome: &LoginOutcome, again: bool) -> Option<Rc<Session>> {
+        let place = claim.place();
+        // Another login of the same name may have taken its place before it was there.
+        if self.draining.get() || self.node.registry.find(place.tsih).as_ref() != Some(place) {
+            return None;
+        }
+        if claim.is_leading() {
+            return self.make_session(place, outcome, again);
+        }
+        self.session(place.tsih).filter(|session| session.place == *place && !session.is_closing())
     }
 
     fn make_session(&self, place: &Place, outcome: &LoginOutcome, again: bool) -> Option<Rc<Session>> {
@@ -215,29 +228,31 @@ impl Service {
         drop(reader);
         session.remove(&connection, alone).await;
         self.connections.set(self.connections.get() - 1);
-        if session.is_closing() && session.connection_count() == 0 {
-            self.sessions.borrow_mut().retain(|_, other| !Rc::ptr_eq(other, &session));
-        }
     }
 
-    /// Whether the session can take a connection with this CID; a connection that has the CID already ends for it
-    /// (connection reinstatement, RFC 7143 section 6.3.4). Gives `ExpCmdSN` and `MaxCmdSN`.
+    /// A session has come to its end.
+    pub fn forget(&self, session: &Rc<Session>) {
+        self.sessions.borrow_mut().retain(|_, other| !Rc::ptr_eq(other, session));
+    }
+
+    /// Promises a place in the session to a connection with this CID; a connection that has the CID already ends
+    /// for it (connection reinstatement, RFC 7143 section 6.3.4). Gives the place, `ExpCmdSN` and `MaxCmdSN`.
     pub async fn make_room(
         self: Rc<Self>,
-        tsih: u16,
+        place: Place,
         cid: u16,
-    ) -> Result<(SerialNumber, SerialNumber), wire::iscsi::LoginStatus> {
-        use wire::iscsi::LoginStatus;
-        let session = self.session(tsih).filter(|session| !session.is_closing());
+    ) -> Result<(Claim, (SerialNumber, SerialNumber)), LoginStatus> {
+        let session = self.session(place.tsih);
+        let session = session.filter(|session| session.place == place && !session.is_closing());
         let session = session.ok_or(LoginStatus::SESSION_DOES_NOT_EXIST)?;
-        if let Some(old) = session.connection(cid) {
-            old.logged_out.set(session.connection_count() > 1);
-            old.close("reinstated by a new connection");
-            session.abort(|task| Rc::ptr_eq(&task.connection, &old)).await;
-        } else if session.connection_count() >= usize::from(session.parameters.max_connections) {
+        if !session.promise_place(cid) {
             return Err(LoginStatus::TOO_MANY_CONNECTIONS);
         }
-        Ok(session.numbers())
+        let claim = Claim::joining(self.node.clone(), self.shard.peers().clone(), place);
+        if let Some(old) = session.connection(cid) {
+            session.end_alone(&old, "reinstated by a new connection").await;
+        }
+        Ok((claim, session.numbers()))
     }
 
     /// Ends a session of this core; afterwards nothing of it is under way.
@@ -264,8 +279,12 @@ impl Service {
         while !self.sessions.borrow().is_empty() && self.shard.ring().now() < deadline {
             self.shard.ring().sleep(Duration::from_millis(10)).await;
         }
+        // All at once: one that waits for a slow disk does not keep the others.
         for session in self.sessions() {
-            session.close("the node is stopping").await;
+            self.shard.ring().spawn_later(async move { session.close("the node is stopping").await });
+        }
+        while !self.sessions.borrow().is_empty() {
+            self.shard.ring().sleep(Duration::from_millis(10)).await;
         }
     }
 }

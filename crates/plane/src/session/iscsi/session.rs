@@ -10,10 +10,11 @@ use std::sync::Arc;
 use ring::{Buffer, Notify};
 use wire::iscsi::{LogoutRequest, NopOut, SerialNumber, TaskManagementRequest, TextRequest};
 
+use super::claim::Claim;
 use super::connection::Connection;
 use super::login::SessionParameters;
 use super::registry::Place;
-use super::service::Node;
+use super::service::{Node, Service};
 use super::target::Target;
 use super::tasks::{TaskId, Tasks};
 use super::window::CommandWindow;
@@ -49,6 +50,8 @@ struct State {
     window: CommandWindow<Item>,
     tasks: Tasks,
     connections: Vec<Rc<Connection>>,
+    /// Places of connections that are logging in.
+    promised: usize,
     immediate: usize,
 }
 
@@ -67,6 +70,7 @@ pub struct Session {
     state: RefCell<State>,
     changed: Notify,
     closing: Cell<bool>,
+    over: Cell<bool>,
 }
 
 impl Session {
@@ -83,6 +87,7 @@ impl Session {
             window: CommandWindow::new(first, COMMAND_WINDOW),
             tasks: Tasks::default(),
             connections: Vec::new(),
+            promised: 0,
             immediate: 0,
         };
         Rc::new(Session {
@@ -94,6 +99,7 @@ impl Session {
             state: RefCell::new(state),
             changed: Notify::new(),
             closing: Cell::new(false),
+            over: Cell::new(false),
         })
     }
 
@@ -151,8 +157,7 @@ impl Session {
                 self.answer_text(&connection, &header, &text);
             }
             Item::Logout(connection, header) => {
-                self.done(numbered);
-                self.log_out(&connection, &header);
+                self.log_out(&connection, &header, numbered);
             }
         }
     }
@@ -162,6 +167,21 @@ impl Session {
         if numbered {
             self.window(CommandWindow::done);
         }
+    }
+
+    /// What was delivered at once or in its turn, as `numbered` says, is done.
+    pub fn done_or_left(&self, numbered: bool) {
+        if numbered {
+            self.window(CommandWindow::done);
+        } else {
+            self.leave_immediate();
+        }
+    }
+
+    /// Uses up a number whose PDU was refused: what comes after it does not wait for it.
+    pub fn pass_over(self: &Rc<Self>, number: SerialNumber) {
+        self.window(|window| window.skip(number));
+        self.deliver_held();
     }
 
     /// Counts immediate commands under way; false when there are too many.
@@ -192,18 +212,57 @@ impl Session {
         self.state.borrow().connections.iter().find(|connection| connection.cid == cid).cloned()
     }
 
+    /// Counts a connection that is logging in; false when the session has as many as agreed. One that has this CID
+    /// already will go.
+    pub fn promise_place(&self, cid: u16) -> bool {
+        let mut state = self.state.borrow_mut();
+        let staying = state.connections.iter().filter(|connection| connection.cid != cid).count();
+        let room = staying + state.promised < usize::from(self.parameters.max_connections);
+        state.promised += usize::from(room);
+        room
+    }
+
+    /// A connection that was logging in did not come.
+    pub async fn give_place_back(self: &Rc<Self>) {
+        self.state.borrow_mut().promised -= 1;
+        if self.is_deserted() {
+            self.close("a connection was reinstated by one that did not come").await;
+        }
+    }
+
     /// Adds a connection that has logged in.
-    pub fn add(&self, connection: Rc<Connection>) {
-        self.state.borrow_mut().connections.push(connection);
+    pub fn add(&self, connection: Rc<Connection>, claim: Claim) {
+        // Of two logins with the same CID at the same time the later one stays.
+        if let Some(old) = self.connection(connection.cid) {
+            old.logged_out.set(true);
+            old.close("reinstated by a new connection");
+        }
+        let mut state = self.state.borrow_mut();
+        state.promised -= usize::from(!claim.is_leading());
+        state.connections.push(connection);
+        claim.take();
+    }
+
+    /// Ends a connection and its tasks; the session goes on without it.
+    pub async fn end_alone(self: &Rc<Self>, connection: &Rc<Connection>, reason: &str) {
+        connection.logged_out.set(true);
+        connection.close(reason);
+        self.abort(|task| Rc::ptr_eq(&task.connection, connection)).await;
+    }
+
+    /// No connection is there, and none on its way.
+    fn is_deserted(&self) -> bool {
+        let state = self.state.borrow();
+        state.connections.is_empty() && state.promised == 0
     }
 
     /// A connection has ended: its tasks end with it, and, at error recovery level 0, so does the session unless
     /// the connection was logged out alone.
     pub async fn remove(self: &Rc<Self>, connection: &Rc<Connection>, alone: bool) {
         self.state.borrow_mut().connections.retain(|other| !Rc::ptr_eq(other, connection));
-        self.abort(|task| Rc::ptr_eq(&task.connection, connection)).await;
         self.changed.notify();
-        if self.connection_count() == 0 || !alone {
+        self.abort(|task| Rc::ptr_eq(&task.connection, connection)).await;
+        if !alone || self.is_deserted() {
             self.close("another connection of the session was lost").await;
         }
     }
@@ -216,29 +275,37 @@ impl Session {
     /// Ends the session: every connection, every task. At the end nothing of it is under way any more, and it has
     /// left the registry.
     pub async fn close(self: &Rc<Self>, reason: &str) {
-        if self.closing.replace(true) {
-            self.gone().await;
-            return;
+        if !self.closing.replace(true) {
+            for connection in self.connections() {
+                connection.close(reason);
+            }
+            // A task of its own: who wants the end may give up waiting for it, as a login does that takes too long.
+            self.shard.ring().spawn(self.clone().end());
         }
-        for connection in self.connections() {
-            connection.close(reason);
-        }
-        self.abort(|_| true).await;
-        self.changed.until(|| (self.connection_count() == 0).then_some(())).await;
-        self.node.registry.leave(self.place.tsih);
-        self.changed.notify();
+        self.changed.until(|| self.over.get().then_some(())).await;
     }
 
-    /// Waits until the session has left the registry.
-    async fn gone(&self) {
-        let absent = || self.node.registry.find(self.place.tsih).is_none_or(|place| place != self.place);
-        self.changed.until(|| absent().then_some(())).await;
+    async fn end(self: Rc<Self>) {
+        self.abort(|_| true).await;
+        self.changed.until(|| (self.connection_count() == 0).then_some(())).await;
+        if let Some(service) = self.shard.service::<Service>() {
+            service.forget(&self);
+        }
+        self.node.registry.leave(self.place.tsih);
+        self.over.set(true);
+        self.changed.notify();
     }
 
     /// Aborts every task that `chosen` picks: those that wait for data go at once, those that are with the device
     /// server are waited for, because a write that still comes after its abort could overwrite newer data.
     /// No response is sent for any of them (RFC 7143 section 4.2.3.3).
     pub async fn abort(self: &Rc<Self>, chosen: impl Fn(&super::tasks::Task) -> bool) {
+        let picked = self.give_up(chosen);
+        self.ended(&picked).await;
+    }
+
+    /// The first half of [`Session::abort`]: from now on none of them is answered. Gives those that were picked.
+    pub fn give_up(&self, chosen: impl Fn(&super::tasks::Task) -> bool) -> Vec<TaskId> {
         let picked = self.tasks(|tasks| tasks.select(&chosen));
         for id in &picked {
             let running = self.tasks(|tasks| {
@@ -251,6 +318,11 @@ impl Session {
                 self.retire(*id);
             }
         }
+        picked
+    }
+
+    /// The second half: waits until nothing of them is under way.
+    pub async fn ended(&self, picked: &[TaskId]) {
         let over = || self.tasks(|tasks| picked.iter().all(|id| tasks.get(*id).is_none()));
         self.changed.until(|| over().then_some(())).await;
     }

@@ -35,10 +35,16 @@ pub struct Task {
     pub prepared: Option<Prepared>,
     /// Its output data.
     pub transfer: Transfer,
-    /// Output data so far; empty while it is being received into.
+    /// Output data so far; empty while it is lent.
     pub buffer: Buffer,
+    /// The buffer is being received into.
+    pub lent: bool,
+    /// It waits for memory for a larger buffer.
+    pub growing: bool,
     /// Its turn has come; it holds a place in the command window.
     pub delivered: bool,
+    /// All of its data is there; nothing more is taken for it.
+    pub started: bool,
     /// It is with the device server.
     pub running: bool,
     /// Nobody waits for a response.

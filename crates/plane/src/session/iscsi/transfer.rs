@@ -155,7 +155,7 @@ impl Transfer {
             return Err(TransferError::Final { found: end, expected: limit });
         }
         self.received = end;
-        self.data_sn += 1;
+        self.data_sn = self.data_sn.wrapping_add(1);
         if pdu.is_final.0 {
             self.data_sn = 0;
             if request.is_some() {

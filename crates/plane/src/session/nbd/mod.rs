@@ -5,13 +5,16 @@
 //! carries them out, many at a time, [`connection`] answers in the order in which they end.
 
 mod connection;
-mod errors;
+pub mod errors;
 mod execute;
 mod export;
 pub mod handshake;
 mod receive;
 mod service;
 mod sparse;
+#[cfg(test)]
+mod tests;
 
 pub use export::{Export, Exports};
+pub use receive::judge;
 pub use service::{Node, Service};

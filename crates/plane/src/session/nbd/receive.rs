@@ -8,8 +8,8 @@ use wire::nbd::{Command, CommandFlags, Errno, NotARequest, REQUEST_LENGTH, Reque
 use super::connection::{Connection, Phase, Slot};
 use super::errors::Refused;
 use super::execute::Transmission;
-use crate::limits::{NBD_PAYLOAD_BYTES, NBD_SKIP_BYTES};
-use crate::memory_gate::{has_room, wait_for_room};
+use crate::limits::{NBD_PAYLOAD_BYTES, NBD_SKIP_BYTES, SEND_QUEUE_BYTES};
+use crate::memory_gate::wait_for_memory;
 use crate::request::Geometry;
 use crate::transport::{Gone, Reader};
 
@@ -80,9 +80,8 @@ async fn take(transmission: &Rc<Transmission>, request: &Request, reader: &mut R
 async fn make_room(connection: &Rc<Connection>, bytes: usize) -> Slot {
     // What is waited for is ours: the peer need not send meanwhile.
     connection.phase.set(Phase::Idle);
-    if !has_room(&connection.outgoing, bytes) {
-        wait_for_room(connection.ring(), &connection.outgoing, bytes).await;
-    }
+    connection.outgoing.below(SEND_QUEUE_BYTES).await;
+    wait_for_memory(connection.ring(), bytes, || !connection.outgoing.is_closed()).await;
     let slot = connection.enter(bytes).await;
     connection.receiving();
     slot

@@ -213,3 +213,19 @@ fn a_reactor_that_is_dropped_in_order_lets_its_writes_finish() {
     world.run_for(Duration::from_secs(1)).unwrap();
     assert_eq!(node.file_bytes(Path::new(PATH), 0, 100).unwrap(), b"on its way");
 }
+
+#[test]
+fn a_reactor_killed_between_a_completion_and_its_turn_ends() {
+    let world = World::new(1);
+    let node = world.node("node");
+    let reactor = node.reactor();
+    let file = open(reactor.ring());
+    reactor.ring().spawn_later(async move {
+        file.write_at(Buffer::copy_of(&[1; 512]), 0, false).await.0.unwrap();
+    });
+    let completed = || world.with(|state| state.reactors.iter().any(|one| !one.completions.is_empty()));
+    world.run_until(completed).unwrap();
+    node.kill();
+    drop(reactor);
+    assert_eq!(in_use(), 0);
+}

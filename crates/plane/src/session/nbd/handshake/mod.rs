@@ -1,6 +1,8 @@
 //! The handshake of a connection: options in, replies out, until an export is chosen.
 
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use state::{BASE_ALLOCATION_ID, Directory, Entry, Handshake, Offered, Refusal, Step};
 

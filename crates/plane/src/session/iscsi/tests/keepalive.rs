@@ -1,0 +1,151 @@
+//! Pings both ways, and peers that are there no more, or do not read, or never come to the point.
+
+use std::time::Duration;
+
+use ring::in_use;
+use ring::sim::Settings;
+use wire::iscsi::{InitiatorPdu, NopOut, RESERVED_TAG, TargetPdu};
+
+use super::bed::{Bed, Stage, play};
+use super::peer::{Scsi, next, pattern};
+use crate::limits::{ANSWER_QUEUE_BYTES, LOGIN_TIME, SEND_QUEUE_BYTES, SEND_STALL, TRANSFER_BYTES};
+use crate::session::iscsi::IscsiOptions;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A node that asks after ten seconds and waits for five.
+fn play_with_pings<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
+    let options = IscsiOptions { nop_interval: 10 * SECOND, nop_timeout: 5 * SECOND };
+    Stage { options, ..Stage::new() }.play(test);
+}
+
+#[test]
+fn a_ping_is_answered_with_its_data() {
+    play(|bed| async move {
+        let peer = bed.log_in("MaxRecvDataSegmentLength=1024").await;
+        let data = pattern(9, 1500);
+        for immediate in [true, false] {
+            let tag = peer.ping(&data, immediate).await;
+            let (nop, answer) = next!(peer, NopIn);
+            assert_eq!((nop.initiator_task_tag, nop.target_transfer_tag), (tag, RESERVED_TAG));
+            assert_eq!(answer, data[..1024], "as much as the initiator takes");
+        }
+    });
+}
+
+#[test]
+fn a_silent_initiator_is_asked_and_stays_if_it_answers() {
+    play_with_pings(|bed| async move {
+        let peer = bed.log_in("").await;
+        for _ in 0..5 {
+            bed.pass(14 * SECOND).await;
+            let (asked, _) = next!(peer, NopIn);
+            assert_eq!(asked.initiator_task_tag, RESERVED_TAG);
+            assert_ne!(asked.target_transfer_tag, RESERVED_TAG);
+            let answer = NopOut {
+                immediate: wire::iscsi::Immediate(true),
+                initiator_task_tag: RESERVED_TAG,
+                target_transfer_tag: asked.target_transfer_tag,
+                cmd_sn: peer.cmd_sn(),
+                ..NopOut::default()
+            };
+            peer.send(InitiatorPdu::NopOut(answer), &[]).await;
+        }
+        peer.is_well().await;
+    });
+}
+
+#[test]
+fn a_dead_initiator_is_let_go() {
+    play_with_pings(|bed| async move {
+        let peer = bed.log_in("").await;
+        let last = peer.ends_within(20 * SECOND).await;
+        assert!(matches!(last[..], [TargetPdu::NopIn(_)]), "{last:?}");
+        assert!(bed.logs.has("it has said nothing for"), "{}", bed.logs.all());
+        assert_eq!(bed.session_count(), 0);
+    });
+}
+
+#[test]
+fn a_partition_does_not_keep_a_session_for_ever() {
+    play_with_pings(|bed| async move {
+        let peer = bed.log_in("").await;
+        bed.world.partition(&bed.node, &bed.clients);
+        bed.pass(20 * SECOND).await;
+        assert_eq!(bed.session_count(), 0);
+        bed.world.heal(&bed.node, &bed.clients);
+        peer.ends().await;
+    });
+}
+
+#[test]
+fn who_takes_nothing_of_what_is_sent_is_let_go() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        for _ in 0..4 {
+            peer.command(&Scsi::read(0, 2048)).await;
+        }
+        bed.pass(SEND_STALL / 2).await;
+        assert_eq!(bed.session_count(), 1);
+        bed.pass(SEND_STALL).await;
+        assert!(bed.logs.has("it has not taken what is sent for 30 seconds"), "{}", bed.logs.all());
+        assert_eq!(bed.session_count(), 0);
+        peer.ends().await;
+    });
+}
+
+#[test]
+fn reads_of_one_who_does_not_read_take_little_memory() {
+    play(|bed| async move {
+        let (peer, other) = (bed.log_in("").await, bed.log_in_as(2, "").await);
+        let before = in_use();
+        for _ in 0..100 {
+            peer.command(&Scsi::read(0, 4096)).await;
+        }
+        bed.pass(SECOND).await;
+        let used = in_use() - before;
+        assert!(
+            used <= SEND_QUEUE_BYTES + TRANSFER_BYTES,
+            "{used} bytes for reads that wait for their reader"
+        );
+        assert_eq!(other.read(0, 16).await.len(), 8192, "others do not notice");
+    });
+}
+
+#[test]
+fn pings_of_one_who_does_not_read_take_little_memory() {
+    // Whole pieces, as there are many.
+    let settings = Settings { cut: 0.0, ..Settings::default() };
+    Stage { settings, ..Stage::new() }.play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let ping = NopOut {
+            immediate: wire::iscsi::Immediate(true),
+            initiator_task_tag: 1,
+            target_transfer_tag: RESERVED_TAG,
+            ..NopOut::default()
+        };
+        let bytes = peer.encode(InitiatorPdu::NopOut(ping), &vec![7; 64 << 10]);
+        let flood = async {
+            for _ in 0..2000 {
+                peer.send_bytes(&bytes).await;
+            }
+        };
+        let sent = bed.ring.timeout(10 * SECOND, flood).await;
+        assert!(sent.is_none(), "nothing more is received from it");
+        assert!(in_use() <= ANSWER_QUEUE_BYTES + (1 << 20), "{} bytes", in_use());
+    });
+}
+
+#[test]
+fn a_login_that_never_ends_is_ended() {
+    play(|bed| async move {
+        let (silent, dripping) = (bed.connect().await, bed.connect().await);
+        for _ in 0..LOGIN_TIME.as_secs() - 1 {
+            dripping.send_bytes(&[0x43]).await;
+            bed.pass(SECOND).await;
+        }
+        silent.ends_within(2 * SECOND).await;
+        dripping.ends_within(2 * SECOND).await;
+        assert!(bed.logs.has("closed during login: it took longer than 15 seconds"), "{}", bed.logs.all());
+    });
+}

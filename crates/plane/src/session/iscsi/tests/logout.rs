@@ -1,0 +1,184 @@
+//! How initiators go, and how the node asks them to.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use wire::iscsi::{
+    AsyncEvent, Immediate, InitiatorPdu, LogoutReason as Reason, LogoutRequest, LogoutResponseCode as Code,
+};
+
+use super::bed::{BLOCK, Bed, Stage, play, play_with_file};
+use super::peer::{Peer, Scsi, next};
+
+async fn ask(peer: &Peer, reason: Reason, cid: u16, immediate: bool) {
+    let request = LogoutRequest {
+        immediate: Immediate(immediate),
+        reason,
+        initiator_task_tag: peer.next_tag(),
+        cid,
+        cmd_sn: if immediate { peer.cmd_sn() } else { peer.skip_cmd_sn() },
+        ..LogoutRequest::default()
+    };
+    peer.send(InitiatorPdu::LogoutRequest(request), &[]).await;
+}
+
+async fn log_out(peer: &Peer, reason: Reason, cid: u16) -> Code {
+    ask(peer, reason, cid, true).await;
+    next!(peer, LogoutResponse).0.response
+}
+
+/// Drains all cores of the node; tells how many are done.
+fn drain(bed: &Bed, grace: Duration) -> Rc<Cell<usize>> {
+    let done = Rc::new(Cell::new(0));
+    for core in bed.cores.iter() {
+        let (service, done) = (core.iscsi.clone(), done.clone());
+        core.shard.ring().spawn_later(async move {
+            service.drain(grace).await;
+            done.set(done.get() + 1);
+        });
+    }
+    done
+}
+
+#[test]
+fn a_session_is_logged_out() {
+    for immediate in [true, false] {
+        play(move |bed| async move {
+            let peer = bed.log_in("").await;
+            ask(&peer, Reason::CLOSE_SESSION, 0, immediate).await;
+            assert_eq!(next!(peer, LogoutResponse).0.response, Code::CLOSED_SUCCESSFULLY);
+            assert_eq!(peer.ends().await, []);
+            bed.settle().await;
+            assert_eq!(bed.session_count(), 0);
+            assert!(bed.logs.has("logged out") && !bed.logs.has("connection closed"), "{}", bed.logs.all());
+        });
+    }
+}
+
+#[test]
+fn the_logout_of_a_session_with_several_connections_is_answered() {
+    Stage { seeds: 0..20, ..Stage::new() }.play(|bed| async move {
+        let one = bed.log_in("").await;
+        let two = one.join(1).await.unwrap();
+        let three = one.join(2).await.unwrap();
+        assert_eq!(log_out(&two, Reason::CLOSE_SESSION, 0).await, Code::CLOSED_SUCCESSFULLY);
+        for peer in [&one, &two, &three] {
+            assert_eq!(peer.ends().await, []);
+        }
+        bed.settle().await;
+        assert_eq!(bed.session_count(), 0);
+    });
+}
+
+#[test]
+fn a_session_is_logged_out_when_its_writes_have_ended() {
+    play_with_file(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes").await;
+        bed.stall();
+        peer.command(&Scsi::write(0, 1).with(&[1; BLOCK])).await;
+        peer.command(&Scsi::write(1, 1)).await;
+        next!(peer, R2t);
+        ask(&peer, Reason::CLOSE_SESSION, 0, true).await;
+        peer.hears_nothing().await;
+        bed.release();
+        assert_eq!(next!(peer, LogoutResponse).0.response, Code::CLOSED_SUCCESSFULLY);
+        assert_eq!(peer.ends().await, [], "and no response to the commands");
+        assert_eq!(bed.on_volume(0, 1).await, [1; BLOCK]);
+    });
+}
+
+#[test]
+fn the_own_connection_is_logged_out_and_the_session_goes_on() {
+    play(|bed| async move {
+        let one = bed.log_in("").await;
+        let two = one.join(1).await.unwrap();
+        // The leading one.
+        assert_eq!(log_out(&one, Reason::CLOSE_CONNECTION, 0).await, Code::CLOSED_SUCCESSFULLY);
+        assert_eq!(one.ends().await, []);
+        two.is_well().await;
+        two.is_ready().await;
+        let three = two.join(0).await.unwrap();
+        three.is_ready().await;
+        assert_eq!(log_out(&two, Reason::CLOSE_CONNECTION, 1).await, Code::CLOSED_SUCCESSFULLY);
+        assert_eq!(log_out(&three, Reason::CLOSE_CONNECTION, 0).await, Code::CLOSED_SUCCESSFULLY);
+        bed.settle().await;
+        assert_eq!(bed.session_count(), 0, "with its last connection");
+    });
+}
+
+#[test]
+fn another_connection_is_logged_out_with_its_commands() {
+    play(|bed| async move {
+        let one = bed.log_in("InitialR2T=Yes").await;
+        let two = one.join(1).await.unwrap();
+        let tag = two.command(&Scsi::write(0, 1)).await;
+        next!(two, R2t);
+        assert_eq!(log_out(&one, Reason::CLOSE_CONNECTION, 1).await, Code::CLOSED_SUCCESSFULLY);
+        assert_eq!(two.ends().await, []);
+        one.command(&Scsi::test_unit_ready().tagged(tag)).await;
+        one.good(tag).await;
+    });
+}
+
+#[test]
+fn logouts_that_cannot_be_are_refused() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        assert_eq!(log_out(&peer, Reason::CLOSE_CONNECTION, 7).await, Code::CID_NOT_FOUND);
+        let recovery = log_out(&peer, Reason::REMOVE_CONNECTION_FOR_RECOVERY, 0).await;
+        assert_eq!(recovery, Code::CONNECTION_RECOVERY_NOT_SUPPORTED, "error recovery level 0");
+        peer.is_ready().await;
+    });
+}
+
+#[test]
+fn nothing_is_taken_behind_a_logout() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let logout = LogoutRequest { immediate: Immediate(true), ..LogoutRequest::default() };
+        let mut bytes = peer.encode(InitiatorPdu::LogoutRequest(logout), &[]);
+        for _ in 0..100 {
+            bytes.extend(peer.encode(InitiatorPdu::LogoutRequest(logout), &[]));
+        }
+        peer.send_bytes(&bytes).await;
+        let answers = peer.ends().await;
+        assert!(answers.len() <= crate::limits::IMMEDIATE_COMMANDS + 101, "{}", answers.len());
+    });
+}
+
+#[test]
+fn a_node_that_drains_asks_for_a_logout_and_takes_nobody_new() {
+    play(|bed| async move {
+        let (one, two) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
+        let late = bed.connect().await;
+        let done = drain(&bed, Duration::from_secs(9));
+        for peer in [&one, &two] {
+            let (message, _) = next!(peer, AsyncMessage);
+            assert_eq!((message.event, message.parameter3), (AsyncEvent::LOGOUT_REQUESTED, 9));
+            assert_eq!(log_out(peer, Reason::CLOSE_SESSION, 0).await, Code::CLOSED_SUCCESSFULLY);
+        }
+        late.ends().await;
+        bed.pass(Duration::from_millis(100)).await;
+        assert_eq!(done.get(), 2, "long before the time is over");
+        bed.connect().await.ends().await;
+    });
+}
+
+#[test]
+fn a_node_drains_in_time_whatever_its_initiators_do() {
+    play(|bed| async move {
+        let (deaf, busy) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
+        for _ in 0..20 {
+            deaf.command(&Scsi::read(0, 4096)).await;
+        }
+        let done = drain(&bed, Duration::from_secs(2));
+        next!(busy, AsyncMessage);
+        bed.pass(Duration::from_secs(1)).await;
+        busy.is_ready().await;
+        bed.pass(Duration::from_millis(1200)).await;
+        assert_eq!((done.get(), bed.session_count()), (2, 0));
+        busy.ends().await;
+        deaf.ends().await;
+    });
+}

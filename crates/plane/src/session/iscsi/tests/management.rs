@@ -1,0 +1,276 @@
+//! Task management: what is aborted is over when that is answered.
+
+use std::time::Duration;
+
+use wire::iscsi::{
+    Immediate, InitiatorPdu, Lun, SerialNumber, TaskManagementFunction as Function, TaskManagementRequest,
+    TaskManagementResponseCode as Code,
+};
+
+use super::bed::{BLOCK, OTHER_TARGET, play, play_with_file};
+use super::peer::{Joining, Scsi, next};
+
+/// No `RefCmdSN`: none that is in the window.
+const NONE: SerialNumber = SerialNumber(0);
+
+#[test]
+fn a_command_that_waits_for_data_is_aborted() {
+    play(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes").await;
+        let tag = peer.command(&Scsi::write(0, 1)).await;
+        let (request, _) = next!(peer, R2t);
+        assert_eq!(peer.managed(Function::ABORT_TASK, tag, NONE).await, Code::FUNCTION_COMPLETE);
+        // Its data was on its way.
+        peer.answer(&request, &[1; BLOCK]).await;
+        peer.is_well().await;
+        assert_eq!(bed.on_volume(0, 1).await, [0; BLOCK]);
+        peer.is_ready().await;
+        assert_eq!(peer.maximum().since(peer.expected()), crate::limits::COMMAND_WINDOW - 1);
+    });
+}
+
+#[test]
+fn a_command_held_for_its_turn_is_aborted() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let missing = peer.skip_cmd_sn();
+        let held = peer.command(&Scsi::write(0, 1).with(&[1; BLOCK])).await;
+        assert_eq!(peer.managed(Function::ABORT_TASK, held, NONE).await, Code::FUNCTION_COMPLETE);
+        peer.command(&Scsi::test_unit_ready().numbered(missing).tagged(99)).await;
+        peer.good(99).await;
+        peer.is_ready().await;
+        assert_eq!(peer.maximum().since(peer.expected()), crate::limits::COMMAND_WINDOW - 1);
+        assert_eq!(bed.on_volume(0, 1).await, [0; BLOCK]);
+    });
+}
+
+#[test]
+fn the_abort_of_a_running_write_is_answered_when_it_has_ended() {
+    play_with_file(|bed| async move {
+        let peer = bed.log_in("").await;
+        bed.stall();
+        let tag = peer.command(&Scsi::write(0, 1).with(&[1; BLOCK])).await;
+        peer.manage(Function::ABORT_TASK, tag, NONE).await;
+        bed.pass(Duration::from_secs(3)).await;
+        peer.hears_nothing().await;
+        bed.release();
+        assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
+        // What is written now cannot be overwritten by the old write any more.
+        assert_eq!(peer.write(0, &[2; BLOCK]).await.status, 0);
+        peer.hears_nothing().await;
+        assert_eq!(bed.on_volume(0, 1).await, [2; BLOCK]);
+    });
+}
+
+#[test]
+fn a_read_that_waits_for_its_reader_is_aborted_at_once() {
+    play(|bed| async move {
+        let (deaf, other) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
+        for _ in 0..40 {
+            deaf.command(&Scsi::read(0, 4096)).await;
+        }
+        bed.settle().await;
+        assert_eq!(other.managed(Function::LOGICAL_UNIT_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+    });
+}
+
+#[test]
+fn a_command_that_has_not_come_yet_counts_as_aborted() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let late = peer.skip_cmd_sn();
+        let behind = peer.command(&Scsi::test_unit_ready()).await;
+        peer.manage(Function::ABORT_TASK, 77, late).await;
+        // Nothing is missing any more.
+        peer.good(behind).await;
+        assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
+        peer.command(&Scsi::write(0, 1).with(&[1; BLOCK]).numbered(late).tagged(77)).await;
+        peer.is_well().await;
+        peer.hears_nothing().await;
+        assert_eq!(bed.on_volume(0, 1).await, [0; BLOCK]);
+    });
+}
+
+#[test]
+fn what_never_was_is_not_found() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        // Done long ago; then one that would be behind the abort itself.
+        for number in [peer.expected().minus(1), peer.cmd_sn().plus(3)] {
+            assert_eq!(peer.managed(Function::ABORT_TASK, 1234, number).await, Code::TASK_DOES_NOT_EXIST);
+        }
+        let request = TaskManagementRequest {
+            function: Function::ABORT_TASK,
+            initiator_task_tag: peer.next_tag(),
+            referenced_task_tag: 1234,
+            cmd_sn: peer.skip_cmd_sn(),
+            ref_cmd_sn: peer.cmd_sn(),
+            ..TaskManagementRequest::default()
+        };
+        peer.send(InitiatorPdu::TaskManagementRequest(request), &[]).await;
+        assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::TASK_DOES_NOT_EXIST);
+        peer.is_ready().await;
+    });
+}
+
+#[test]
+fn a_numbered_function_waits_for_its_turn() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let missing = peer.skip_cmd_sn();
+        let request = TaskManagementRequest {
+            immediate: Immediate(false),
+            function: Function::ABORT_TASK_SET,
+            initiator_task_tag: peer.next_tag(),
+            cmd_sn: peer.skip_cmd_sn(),
+            ..TaskManagementRequest::default()
+        };
+        peer.send(InitiatorPdu::TaskManagementRequest(request), &[]).await;
+        peer.hears_nothing().await;
+        peer.command(&Scsi::test_unit_ready().numbered(missing).tagged(99)).await;
+        peer.good(99).await;
+        assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
+        peer.is_ready().await;
+        assert_eq!(peer.maximum().since(peer.expected()), crate::limits::COMMAND_WINDOW - 1);
+    });
+}
+
+#[test]
+fn abort_task_set_ends_what_came_before_it_in_its_own_session() {
+    play_with_file(|bed| async move {
+        let (peer, other) = (bed.log_in_as(1, "InitialR2T=Yes").await, bed.log_in_as(2, "").await);
+        peer.command(&Scsi::write(0, 1)).await;
+        next!(peer, R2t);
+        bed.stall();
+        peer.command(&Scsi::read(0, 1)).await;
+        let theirs = other.command(&Scsi::read(0, 1)).await;
+        peer.manage(Function::ABORT_TASK_SET, 0, NONE).await;
+        let after = peer.command(&Scsi::test_unit_ready()).await;
+        peer.good(after).await;
+        peer.hears_nothing().await;
+        bed.release();
+        assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
+        peer.hears_nothing().await;
+        assert_eq!(next!(other, DataIn).0.initiator_task_tag, theirs, "not theirs");
+        other.is_ready().await;
+    });
+}
+
+#[test]
+fn a_set_is_cleared_and_units_are_reset_over_all_sessions_and_others_are_told() {
+    for (function, ours, theirs) in [
+        (Function::CLEAR_TASK_SET, None, 0x2f),
+        (Function::LOGICAL_UNIT_RESET, Some(0x29), 0x29),
+        (Function::TARGET_WARM_RESET, Some(0x29), 0x29),
+    ] {
+        play_with_file(move |bed| async move {
+            let (peer, other) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
+            assert_ne!(
+                bed.session(peer.tsih()).unwrap().0,
+                bed.session(other.tsih()).unwrap().0,
+                "on two cores"
+            );
+            bed.stall();
+            peer.command(&Scsi::write(0, 1).with(&[1; BLOCK])).await;
+            other.command(&Scsi::write(1, 1).with(&[2; BLOCK])).await;
+            other.is_well().await;
+            peer.manage(function, 0, NONE).await;
+            bed.pass(Duration::from_secs(1)).await;
+            peer.hears_nothing().await;
+            bed.release();
+            assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
+            match ours {
+                Some(additional) => peer.take_attention(additional).await,
+                None => peer.is_ready().await,
+            }
+            other.hears_nothing().await;
+            other.take_attention(theirs).await;
+            other.is_ready().await;
+        });
+    }
+}
+
+#[test]
+fn a_unit_named_in_the_other_form_is_the_same_unit() {
+    play(|bed| async move {
+        let (peer, other) = (bed.log_in_as(1, "InitialR2T=Yes").await, bed.log_in_as(2, "").await);
+        // LUN 0 in flat space addressing.
+        let flat = Scsi { lun: Lun(0x4000 << 48), ..Scsi::write(0, 1) };
+        let tag = peer.command(&flat).await;
+        let (request, _) = next!(peer, R2t);
+        assert_eq!(other.managed(Function::LOGICAL_UNIT_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+        peer.answer(&request, &[1; BLOCK]).await;
+        peer.is_well().await;
+        assert_eq!(bed.on_volume(0, 1).await, [0; BLOCK]);
+        let again = peer.managed(Function::ABORT_TASK, tag, NONE).await;
+        assert_eq!(again, Code::TASK_DOES_NOT_EXIST);
+    });
+}
+
+#[test]
+fn a_cold_reset_is_answered_and_ends_all_sessions_of_the_target() {
+    play(|bed| async move {
+        let (peer, other) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
+        let elsewhere = bed.connect().await;
+        elsewhere
+            .log_in(Joining { isid: 3, target: Some(OTHER_TARGET), ..Joining::default() })
+            .await
+            .unwrap();
+        assert_eq!(peer.managed(Function::TARGET_COLD_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+        peer.ends().await;
+        other.ends().await;
+        elsewhere.is_well().await;
+    });
+}
+
+#[test]
+fn functions_for_a_unit_that_is_not_there_are_refused() {
+    play(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes").await;
+        let tag = peer.command(&Scsi::write(0, 1)).await;
+        let (data, _) = next!(peer, R2t);
+        for function in [
+            Function::ABORT_TASK,
+            Function::ABORT_TASK_SET,
+            Function::CLEAR_TASK_SET,
+            Function::LOGICAL_UNIT_RESET,
+            Function::QUERY_TASK,
+        ] {
+            let request = TaskManagementRequest {
+                immediate: Immediate(true),
+                function,
+                lun: Lun::from_index(3),
+                initiator_task_tag: peer.next_tag(),
+                referenced_task_tag: tag,
+                cmd_sn: peer.cmd_sn(),
+                ..TaskManagementRequest::default()
+            };
+            peer.send(InitiatorPdu::TaskManagementRequest(request), &[]).await;
+            assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::LUN_DOES_NOT_EXIST);
+        }
+        peer.answer(&data, &[1; BLOCK]).await;
+        peer.good(tag).await;
+    });
+}
+
+#[test]
+fn tasks_can_be_asked_for_but_not_reassigned() {
+    play(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes").await;
+        assert_eq!(peer.managed(Function::QUERY_TASK_SET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+        let tag = peer.command(&Scsi::write(0, 1)).await;
+        let (request, _) = next!(peer, R2t);
+        for (function, task, code) in [
+            (Function::QUERY_TASK, tag, Code::FUNCTION_SUCCEEDED),
+            (Function::QUERY_TASK, tag + 1000, Code::FUNCTION_COMPLETE),
+            (Function::QUERY_TASK_SET, 0, Code::FUNCTION_SUCCEEDED),
+            (Function::TASK_REASSIGN, tag, Code::TASK_REASSIGNMENT_NOT_SUPPORTED),
+            (Function::CLEAR_ACA, 0, Code::FUNCTION_NOT_SUPPORTED),
+            (Function(99), 0, Code::FUNCTION_NOT_SUPPORTED),
+        ] {
+            assert_eq!(peer.managed(function, task, NONE).await, code, "{function:?}");
+        }
+        peer.answer(&request, &[1; BLOCK]).await;
+        peer.good(tag).await;
+    });
+}

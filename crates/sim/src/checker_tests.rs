@@ -1,0 +1,92 @@
+//! Histories that are possible, and such as are not.
+
+use super::*;
+
+fn event(kind: Kind, begin: u64, end: u64) -> Event {
+    Event { kind, begin, end, done: true, durable: false }
+}
+
+fn check(events: &[Event], flushes: &[(u64, u64)], left: Option<Value>) -> Result<Vec<Value>, Contradiction> {
+    let start = [Course::from(vec![Effect::old(0)])];
+    let courses = Sector { events, flushes, left }.check(&start)?;
+    let values: BTreeSet<Value> = courses.iter().flat_map(Course::values).collect();
+    Ok(values.into_iter().collect())
+}
+
+#[test]
+fn an_acknowledged_write_is_seen() {
+    let events = [event(Kind::Write(1), 1, 2), event(Kind::Is(0), 3, 4)];
+    assert_eq!(check(&events, &[], None), Err(Contradiction::At(1)));
+    let events = [event(Kind::Write(1), 1, 4), event(Kind::Is(0), 2, 3), event(Kind::Is(1), 5, 6)];
+    assert!(check(&events, &[], None).is_ok());
+}
+
+#[test]
+fn an_older_value_does_not_come_back() {
+    let events = [event(Kind::Write(1), 1, 8), event(Kind::Is(1), 2, 3), event(Kind::Is(0), 4, 5)];
+    assert_eq!(check(&events, &[], None), Err(Contradiction::At(2)));
+    let overlapping = [event(Kind::Write(1), 1, 8), event(Kind::Is(1), 2, 5), event(Kind::Is(0), 3, 4)];
+    assert!(check(&overlapping, &[], None).is_ok());
+}
+
+#[test]
+fn writes_at_once_may_have_either_order() {
+    for last in [1, 2] {
+        let events = [event(Kind::Write(1), 1, 4), event(Kind::Write(2), 2, 3), event(Kind::Is(last), 5, 6)];
+        assert!(check(&events, &[], None).is_ok());
+    }
+    let twice = [
+        event(Kind::Write(1), 1, 4),
+        event(Kind::Write(2), 2, 3),
+        event(Kind::Is(1), 5, 6),
+        event(Kind::Is(2), 7, 8),
+    ];
+    assert_eq!(check(&twice, &[], None), Err(Contradiction::At(3)));
+}
+
+#[test]
+fn a_write_that_ended_without_an_answer_is_there_or_not_but_does_not_come_later() {
+    let lost = Event { done: false, ..event(Kind::Write(1), 1, 4) };
+    for seen in [0, 1] {
+        assert!(check(&[lost, event(Kind::Is(seen), 5, 6)], &[], None).is_ok());
+    }
+    let late = [lost, event(Kind::Is(0), 5, 6), event(Kind::Is(1), 7, 8)];
+    assert_eq!(check(&late, &[], None), Err(Contradiction::At(2)));
+}
+
+#[test]
+fn a_flush_leaves_nothing_older_than_what_was_acknowledged_before_it() {
+    let events = [event(Kind::Write(1), 1, 2), event(Kind::Write(2), 5, 6)];
+    assert!(check(&events, &[], Some(0)).unwrap().contains(&0));
+    let left = |value| check(&events, &[(3, 4)], Some(value)).unwrap().contains(&value);
+    assert!(left(1) && left(2) && !left(0));
+    let early = check(&events[..1], &[(0, 4)], Some(0)).unwrap();
+    assert!(early.contains(&0), "the flush began before the write was acknowledged");
+}
+
+#[test]
+fn a_durable_write_is_there() {
+    let durable = Event { durable: true, ..event(Kind::Write(1), 1, 2) };
+    assert!(!check(&[durable], &[], Some(0)).unwrap().contains(&0));
+    let refused = Event { done: false, ..durable };
+    assert!(check(&[refused], &[], Some(0)).unwrap().contains(&0));
+}
+
+#[test]
+fn nothing_comes_between_a_comparison_and_its_write() {
+    let swap = |from, to, begin, end| event(Kind::Swap { from, to }, begin, end);
+    assert!(check(&[swap(0, 1, 1, 2), swap(1, 2, 3, 4), event(Kind::Is(2), 5, 6)], &[], None).is_ok());
+    let both = [swap(0, 1, 1, 4), swap(0, 2, 2, 3)];
+    assert!(check(&both, &[], None).is_err(), "only one of them can have found it");
+    let between =
+        [swap(0, 1, 1, 6), event(Kind::Write(2), 2, 3), event(Kind::Is(2), 4, 5), event(Kind::Is(1), 7, 8)];
+    assert_eq!(check(&between, &[], None), Err(Contradiction::At(3)), "the write came between");
+}
+
+#[test]
+fn values_that_only_comparisons_met_find_their_place() {
+    let swap = event(Kind::Swap { from: 0, to: 2 }, 2, 4);
+    assert!(check(&[event(Kind::Write(1), 1, 3), swap], &[], None).is_ok(), "the comparison came first");
+    let differs = [event(Kind::Write(1), 1, 4), event(Kind::Not(0), 2, 3)];
+    assert!(check(&differs, &[], None).is_ok(), "the write came first");
+}

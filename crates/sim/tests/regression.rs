@@ -1,0 +1,39 @@
+//! What the seeded world found in the product: each test is named by its cause.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+
+use plane::Request;
+use plane::disk::{Disk, PreparedFile};
+use ring::sim::World;
+
+const PATH: &str = "/volume.img";
+
+/// The kernel tells of a failed sync only once, so the one beside it must not be taken for a success.
+#[test]
+fn a_sync_beside_one_that_failed_is_no_success() {
+    for seed in 0..200 {
+        let world = World::new(seed);
+        let node = world.node("server");
+        let reactor = node.reactor();
+        let ring = reactor.ring().clone();
+        let disk = world.block_on(&reactor, async move {
+            let (file, lock) = PreparedFile::new(&ring, Path::new(PATH), 1 << 20, 512, true).await.unwrap();
+            (Rc::new(file.open(&ring).unwrap()), lock)
+        });
+        let (disk, _lock) = disk.unwrap();
+        node.fail_flushes(Path::new(PATH));
+        let results = Rc::new(RefCell::new(Vec::new()));
+        for _ in 0..2 {
+            let (disk, results, node) = (disk.clone(), results.clone(), node.clone());
+            reactor.ring().spawn_later(async move {
+                let result = disk.submit(Request::flush()).await.result;
+                node.repair(Path::new(PATH));
+                results.borrow_mut().push(result.is_ok());
+            });
+        }
+        world.run_until(|| results.borrow().len() == 2).unwrap();
+        assert_eq!(*results.borrow(), [false, false], "seed {seed}");
+    }
+}
