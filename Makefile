@@ -10,7 +10,7 @@ DATA := fels-data
 # What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
 # initiators, and an emulator to boot a kernel in.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
-                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli
+                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin fio
 # What the side-by-side needs: the other target, and the clients that measure both.
 PEER_PACKAGES := gcc libc6-dev tgt libiscsi-bin qemu-utils qemu-block-extra util-linux
 

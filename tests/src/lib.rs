@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod guest;
 pub mod initiator;
 pub mod journal;
+pub mod nbd;
 pub mod node;
 mod spoil;
 pub mod stamp;

@@ -47,6 +47,7 @@ pub struct Bed {
     data: Option<PathBuf>,
     small_disk: Option<String>,
     extra: String,
+    nbd: bool,
 }
 
 impl Default for Bed {
@@ -59,6 +60,7 @@ impl Default for Bed {
             data: None,
             small_disk: None,
             extra: String::new(),
+            nbd: false,
         }
     }
 }
@@ -100,6 +102,13 @@ impl Bed {
         self
     }
 
+    /// Serves NBD too, on a port and on the unix socket `nbd.sock` in the data directory.
+    #[must_use]
+    pub fn nbd(mut self) -> Self {
+        self.nbd = true;
+        self
+    }
+
     /// Lines put at the top of the configuration file.
     #[must_use]
     pub fn extra(mut self, lines: &str) -> Self {
@@ -117,7 +126,7 @@ impl Bed {
         let folder = tempfile::Builder::new().prefix("fels-bed-").tempdir().expect("a temporary directory");
         let data = self.data.clone().unwrap_or_else(|| folder.path().join("data"));
         let ports = vec![0; self.portals + if self.nvme { 2 } else { 0 }];
-        let mut node = Node { bed: self, folder, data, ports, child: None };
+        let mut node = Node { bed: self, folder, data, ports, nbd_port: 0, child: None };
         node.launch()?;
         Ok(node)
     }
@@ -139,6 +148,7 @@ pub struct Node {
     folder: TempDir,
     data: PathBuf,
     ports: Vec<u16>,
+    nbd_port: u16,
     child: Option<Child>,
 }
 
@@ -158,9 +168,11 @@ impl Node {
 
         let end = Instant::now() + READY_WITHIN;
         loop {
-            let ports = listening_ports(&std::fs::read_to_string(&stdout).unwrap_or_default());
-            if ports.len() == self.ports.len() {
+            let said = std::fs::read_to_string(&stdout).unwrap_or_default();
+            let (ports, nbd) = (listening_ports(&said, false), listening_ports(&said, true));
+            if ports.len() == self.ports.len() && (!self.bed.nbd || nbd.len() == 1) {
                 self.ports = ports;
+                self.nbd_port = nbd.first().copied().unwrap_or_default();
                 return Ok(());
             }
             if let Some(status) = self.exit_status() {
@@ -199,8 +211,13 @@ impl Node {
             _ => String::new(),
         };
         let volumes = self.bed.volumes.iter().map(Volume::to_toml).collect::<Vec<_>>().join("\n");
+        let nbd = if self.bed.nbd {
+            format!("[nbd]\nlisten = [\"127.0.0.1:{}\"]\nsocket = \"nbd.sock\"\n\n", self.nbd_port)
+        } else {
+            String::new()
+        };
         format!(
-            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{nvme}{volumes}",
+            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{nbd}{nvme}{volumes}",
             self.bed.extra,
             self.data.display(),
             self.bed.shards
@@ -231,6 +248,27 @@ impl Node {
     /// `iscsi://` URL of a volume by a certain portal.
     pub fn url_by(&self, portal: usize, volume: &str) -> String {
         format!("iscsi://127.0.0.1:{}/{}/{}", self.ports[portal], target(volume), lun())
+    }
+
+    /// Where NBD is served.
+    pub fn nbd_address(&self) -> SocketAddr {
+        assert!(self.bed.nbd, "this bed has no NBD");
+        SocketAddr::from(([127, 0, 0, 1], self.nbd_port))
+    }
+
+    /// `nbd://` URL of a volume.
+    pub fn nbd_url(&self, volume: &str) -> String {
+        format!("nbd://{}/{volume}", self.nbd_address())
+    }
+
+    /// `nbd+unix://` URL of a volume.
+    pub fn nbd_unix_url(&self, volume: &str) -> String {
+        format!("nbd+unix:///{volume}?socket={}", self.nbd_socket().display())
+    }
+
+    /// The unix socket on which NBD is served.
+    pub fn nbd_socket(&self) -> PathBuf {
+        self.data.join("nbd.sock")
     }
 
     /// The data directory.
@@ -331,10 +369,11 @@ pub fn raise_open_files() -> u64 {
     limit.maximum.unwrap_or(u64::MAX)
 }
 
-fn listening_ports(stdout: &str) -> Vec<u16> {
+/// Ports of the lines that say where is listened: those of NBD, or all others.
+fn listening_ports(stdout: &str, nbd: bool) -> Vec<u16> {
     let complete = stdout.rfind('\n').map_or("", |end| &stdout[..end]);
-    let addresses =
-        complete.lines().filter_map(|line| line.split_once("listening on ")).map(|(_, rest)| rest);
+    let lines = complete.lines().filter(|line| line.ends_with(" for NBD") == nbd);
+    let addresses = lines.filter_map(|line| line.split_once("listening on ")).map(|(_, rest)| rest);
     addresses
         .filter_map(|rest| rest.split_whitespace().next()?.parse::<SocketAddr>().ok())
         .map(|address| address.port())

@@ -12,6 +12,7 @@ pub struct Volume {
     chap: Option<(String, String)>,
     chap_mutual: Option<(String, String)>,
     extra: String,
+    nbd: Option<bool>,
 }
 
 impl Volume {
@@ -25,6 +26,7 @@ impl Volume {
             chap: None,
             chap_mutual: None,
             extra: String::new(),
+            nbd: None,
         }
     }
 
@@ -66,6 +68,13 @@ impl Volume {
         self
     }
 
+    /// Whether it is an NBD export, said outright.
+    #[must_use]
+    pub fn nbd(mut self, exported: bool) -> Self {
+        self.nbd = Some(exported);
+        self
+    }
+
     /// Target name of the volume.
     pub fn target(&self) -> String {
         target(&self.name)
@@ -81,6 +90,9 @@ impl Volume {
         }
         if let Some((user, secret)) = &self.chap_mutual {
             let _ = writeln!(text, "chap_mutual = {{ user = \"{user}\", secret = \"{secret}\" }}");
+        }
+        if let Some(nbd) = self.nbd {
+            let _ = writeln!(text, "nbd = {nbd}");
         }
         text + &self.extra
     }

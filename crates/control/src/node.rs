@@ -110,6 +110,14 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
         };
         tracing::info!(volume = volume.name(), bytes = volume.options().bytes, "serving, {way}");
     }
+    if config.nbd.is_some() {
+        for volume in config.volumes.iter().filter(|volume| !volume.nbd) {
+            tracing::info!(
+                volume = volume.name,
+                "not served over NBD, which asks nobody who he is; `nbd = true` on the volume would"
+            );
+        }
+    }
     if config.nvme.is_some() {
         for volume in config.volumes.iter().filter(|volume| !volume.nvme.is_offered) {
             tracing::info!(
@@ -123,9 +131,11 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
 
 /// Where is to be listened.
 fn portals(config: &Config) -> Portals {
-    let nvme = config.nvme.as_ref();
+    let (nbd, nvme) = (config.nbd.as_ref(), config.nvme.as_ref());
     Portals {
         iscsi: config.iscsi.listen.clone(),
+        nbd: nbd.map_or_else(Vec::new, |nbd| nbd.listen.clone()),
+        nbd_socket: nbd.and_then(|nbd| nbd.socket.clone()),
         nvme: nvme.map_or_else(Vec::new, |nvme| nvme.listen.clone()),
         nvme_discovery: nvme.map_or_else(Vec::new, |nvme| nvme.discovery.clone()),
     }

@@ -46,6 +46,7 @@ fn offer(config: &Config, volume: &Volume, data: &DataDirectory) -> Offer {
         target_name: name(&volume.target_name()),
         alias: volume.alias.clone(),
         authentication: authentication(&volume.chap, volume.chap_mutual.as_ref()),
+        nbd: volume.nbd,
         initiators: volume.allow.iter().map(|initiator| name(initiator)).collect(),
         subsystem: (config.nvme.is_some() && volume.nvme.is_offered).then(|| volume.nvme.subsystem_nqn()),
         hosts: volume.nvme.hosts.clone(),

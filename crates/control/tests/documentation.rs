@@ -34,6 +34,7 @@ fn every_example_in_the_documentation_is_taken() {
         ("docs/reference/configuration.md", 2),
         ("docs/guides/first-volume.md", 1),
         ("docs/guides/chap.md", 2),
+        ("docs/guides/nbd.md", 1),
     ] {
         let text = page(path);
         let mut count = 0;
@@ -56,9 +57,13 @@ fn the_configuration_of_make_run_listens_on_this_machine_only() {
 
 #[test]
 fn the_links_of_the_pages_lead_somewhere() {
-    for path in
-        ["README.md", "docs/reference/configuration.md", "docs/guides/first-volume.md", "docs/guides/chap.md"]
-    {
+    for path in [
+        "README.md",
+        "docs/reference/configuration.md",
+        "docs/guides/first-volume.md",
+        "docs/guides/chap.md",
+        "docs/guides/nbd.md",
+    ] {
         let here = root().join(path);
         for link in page(path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let file = link.split('#').next().unwrap_or_default();

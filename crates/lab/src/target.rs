@@ -13,11 +13,15 @@ use wire::nvme::{NSID_ALL, nqn, tcp};
 pub const CHAP_SECRET_VARIABLE: &str = "FELS_CHAP_SECRET";
 /// The port of iSCSI.
 const ISCSI_PORT: u16 = 3260;
+/// The port of NBD.
+const NBD_PORT: u16 = 10809;
 
 /// Every scheme and how its addresses look.
-pub const SCHEMES: [(&str, &str); 4] = [
+pub const SCHEMES: [(&str, &str); 6] = [
     ("iscsi", "iscsi://[user[%secret]@]host[:port]/iqn/lun"),
     ("nvme", "nvme://host[:port]/nqn/nsid"),
+    ("nbd", "nbd://host[:port]/export"),
+    ("nbd+unix", "nbd+unix:///export?socket=PATH"),
     ("file", "file:PATH (a file or a block device)"),
     ("null", "null: (nothing at all: the lab's own ceiling)"),
 ];
@@ -67,6 +71,29 @@ pub struct NvmeTarget {
     pub nsid: u32,
 }
 
+/// Where an NBD server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NbdAddress {
+    /// Over the network.
+    Inet {
+        /// Host name or address.
+        host: String,
+        /// TCP port.
+        port: u16,
+    },
+    /// At a unix socket.
+    Unix(PathBuf),
+}
+
+/// An export of an NBD server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NbdTarget {
+    /// The server.
+    pub address: NbdAddress,
+    /// The export; empty is the server's default.
+    pub export: String,
+}
+
 /// What is measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -74,6 +101,8 @@ pub enum Target {
     Iscsi(IscsiTarget),
     /// NVMe/TCP, with our own host.
     Nvme(NvmeTarget),
+    /// An NBD export, with our own client.
+    Nbd(NbdTarget),
     /// A file or block device of this machine.
     File(PathBuf),
     /// Completes at once.
@@ -117,6 +146,14 @@ impl fmt::Display for Target {
                 write_host(formatter, &target.host, target.port)?;
                 write!(formatter, "/{}/{}", target.name, target.nsid)
             }
+            Target::Nbd(NbdTarget { address: NbdAddress::Inet { host, port }, export }) => {
+                formatter.write_str("nbd://")?;
+                write_host(formatter, host, *port)?;
+                write!(formatter, "/{export}")
+            }
+            Target::Nbd(NbdTarget { address: NbdAddress::Unix(path), export }) => {
+                write!(formatter, "nbd+unix:///{export}?socket={}", path.display())
+            }
             Target::File(path) => write!(formatter, "file:{}", path.display()),
             Target::Null => formatter.write_str("null:"),
         }
@@ -157,6 +194,8 @@ fn parse(address: &str) -> Result<Target, Problem> {
     match scheme {
         "iscsi" => parse_iscsi(rest).map(Target::Iscsi),
         "nvme" => parse_nvme(rest).map(Target::Nvme),
+        "nbd" => parse_nbd(rest).map(Target::Nbd),
+        "nbd+unix" => parse_nbd_unix(rest).map(Target::Nbd),
         "file" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(problem("no path", form("file"))),
             path => Ok(Target::File(path.into())),
@@ -191,6 +230,32 @@ fn parse_iscsi(rest: &str) -> Result<IscsiTarget, Problem> {
     let lun = lun.ok_or_else(|| wrong("the logical unit number is no number below 16384"))?;
     let chap = login.map(parse_login).transpose()?;
     Ok(IscsiTarget { host, port, name: name.as_str().to_owned(), lun, chap, mutual: None })
+}
+
+fn parse_nbd(rest: &str) -> Result<NbdTarget, Problem> {
+    let wrong = |what: &str| problem(what, form("nbd"));
+    let rest = rest.strip_prefix("//").ok_or_else(|| wrong("no // behind nbd:"))?;
+    let (authority, export) = rest.split_once('/').unwrap_or((rest, ""));
+    let (host, port) = parse_host(authority, NBD_PORT).ok_or_else(|| wrong("host and port make no sense"))?;
+    Ok(NbdTarget { address: NbdAddress::Inet { host, port }, export: parse_export(export)? })
+}
+
+fn parse_nbd_unix(rest: &str) -> Result<NbdTarget, Problem> {
+    let wrong = |what: &str| problem(what, form("nbd+unix"));
+    let rest = rest.strip_prefix("///").ok_or_else(|| wrong("no /// behind nbd+unix:"))?;
+    let (export, path) = rest.split_once("?socket=").ok_or_else(|| wrong("no socket is named"))?;
+    if path.is_empty() {
+        return Err(wrong("the path of the socket is empty"));
+    }
+    Ok(NbdTarget { address: NbdAddress::Unix(path.into()), export: parse_export(export)? })
+}
+
+fn parse_export(export: &str) -> Result<String, Problem> {
+    if export.len() > wire::nbd::MAX_STRING {
+        let hint = "`nbdinfo --list` shows the exports of a server";
+        return Err(problem("the export's name is longer than 4096 bytes", hint));
+    }
+    Ok(export.to_owned())
 }
 
 fn parse_nvme(rest: &str) -> Result<NvmeTarget, Problem> {
@@ -281,11 +346,20 @@ mod tests {
         assert_eq!("file:/dev/sdb".parse(), Ok(Target::File("/dev/sdb".into())));
         assert_eq!("file:///a".parse(), Ok(Target::File("/a".into())));
         assert_eq!("null:".parse(), Ok(Target::Null));
+        let nbd = |address, export: &str| Ok(Target::Nbd(NbdTarget { address, export: export.to_owned() }));
+        let inet = |host: &str, port| NbdAddress::Inet { host: host.to_owned(), port };
+        assert_eq!("nbd://[::1]:17000/demo".parse(), nbd(inet("::1", 17000), "demo"));
+        assert_eq!("nbd://localhost".parse(), nbd(inet("localhost", 10809), ""));
+        let unix = NbdAddress::Unix("/run/nbd.sock".into());
+        assert_eq!("nbd+unix:///demo?socket=/run/nbd.sock".parse(), nbd(unix, "demo"));
     }
 
     #[test]
     fn an_address_prints_as_it_is_written_but_for_the_secret() {
         let written = "iscsi://user%secret@[::1]:16000/iqn.2026-11.internal.fels:demo/3";
+        for nbd in ["nbd://[::1]:17000/demo", "nbd+unix:///demo?socket=nbd.sock"] {
+            assert_eq!(nbd.parse::<Target>().unwrap().to_string(), nbd);
+        }
         let printed = written.parse::<Target>().unwrap().to_string();
         assert_eq!(printed, "iscsi://user@[::1]:16000/iqn.2026-11.internal.fels:demo/3");
         let written = "nvme://[::1]:17000/nqn.2026-11.internal.fels:demo/3";
@@ -304,6 +378,9 @@ mod tests {
             ("nvme://host/nqn.2026-11.internal.fels:demo", "it takes host, subsystem name"),
             ("nvme://host/nqn.2026-11.internal.fels:demo/0", "from 1 on"),
             ("nvme://host/iqn.2026-11.internal.fels:demo/1", "is no NQN"),
+            ("nbd:demo", "no // behind nbd:"),
+            ("nbd://host:port/demo", "host and port"),
+            ("nbd+unix:///demo", "no socket is named; hint: write it as nbd+unix:///export?socket=PATH"),
             ("file:", "no path"),
             ("null:x", "takes nothing"),
         ] {

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use wire::iscsi::IscsiName;
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
+use crate::session::nbd;
 use crate::session::nvme;
 use crate::session::scsi::Unit;
 use crate::shard::{Mail, Peers, Shard};
@@ -33,6 +35,8 @@ pub struct Offer {
     pub authentication: Authentication,
     /// The initiators that may use it; empty means all.
     pub initiators: Vec<IscsiName>,
+    /// Whether NBD, which asks nobody who he is, offers it too.
+    pub nbd: bool,
     /// The NVMe subsystem of which it is a namespace; none keeps it off NVMe.
     pub subsystem: Option<String>,
     /// The NVMe hosts that may use it; empty means all.
@@ -57,6 +61,8 @@ pub struct Prepared {
     pub volumes: Vec<Arc<Volume>>,
     /// iSCSI.
     pub iscsi: Arc<Node>,
+    /// NBD.
+    pub nbd: Arc<nbd::Node>,
     /// NVMe/TCP.
     pub nvme: Arc<nvme::Node>,
 }
@@ -67,10 +73,18 @@ pub struct Locks(#[allow(dead_code, reason = "held, not used")] Vec<File>);
 /// Checks, makes and locks what the volumes live in.
 pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
     let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut exports = Vec::new();
     let subsystems = subsystems(&plan.offers);
     for (index, offer) in plan.offers.into_iter().enumerate() {
         let (volume, lock) = Volume::prepare(ring, offer.volume).await?;
         let write_cache = volume.stack(ring)?.geometry().write_cache;
+        if offer.nbd {
+            exports.push(nbd::Export {
+                name: volume.name().to_owned(),
+                description: offer.alias.clone().unwrap_or_default(),
+                volume: index,
+            });
+        }
         targets.push(Arc::new(Target {
             unit: Unit::new(offer.target_name.as_str(), write_cache),
             name: offer.target_name,
@@ -83,7 +97,9 @@ pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenE
         locks.extend(lock);
     }
     let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
-    Ok((Prepared { volumes, iscsi, nvme: nvme::Node::new(subsystems) }, Locks(locks)))
+    let nbd = nbd::Node::new(nbd::Exports::new(exports));
+    let nvme = nvme::Node::new(subsystems);
+    Ok((Prepared { volumes, iscsi, nbd, nvme }, Locks(locks)))
 }
 
 /// The subsystems that the offers name, each with its namespaces in the order of the offers. A host may use a subsystem
@@ -107,6 +123,8 @@ pub struct Core {
     pub shard: Rc<Shard>,
     /// Its iSCSI.
     pub iscsi: Rc<Service>,
+    /// Its NBD.
+    pub nbd: Rc<nbd::Service>,
     /// Its NVMe/TCP.
     pub nvme: Rc<nvme::Service>,
 }
@@ -126,8 +144,9 @@ impl Core {
         }
         let shard = Shard::new(index, ring.clone(), peers, mail, channels);
         let iscsi = Service::install(&shard, &prepared.iscsi);
+        let nbd = nbd::Service::install(&shard, &prepared.nbd);
         let nvme = nvme::Service::install(&shard, &prepared.nvme);
-        Ok(Core { shard, iscsi, nvme })
+        Ok(Core { shard, iscsi, nbd, nvme })
     }
 
     /// Opens the portals on this core; what comes in is spread over all of them. Gives where it really listens.
@@ -135,13 +154,23 @@ impl Core {
         let ring = self.shard.ring();
         let (iscsi, nvme) = (bind(ring, &portals.iscsi)?, bind(ring, &portals.nvme)?);
         let discovery = bind(ring, &portals.nvme_discovery)?;
-        let open =
-            Portals { iscsi: iscsi.addresses, nvme: nvme.addresses, nvme_discovery: discovery.addresses };
+        let nbd = bind(ring, &portals.nbd)?;
+        let nbd_socket = portals.nbd_socket.as_deref().map(|path| bind_unix(ring, path)).transpose()?;
+        let open = Portals {
+            iscsi: iscsi.addresses,
+            nbd: nbd.addresses,
+            nbd_socket: portals.nbd_socket.clone(),
+            nvme: nvme.addresses,
+            nvme_discovery: discovery.addresses,
+        };
         // Only when all are open: a node listens everywhere or nowhere.
         self.iscsi.node().set_portals(open.iscsi.clone());
         self.nvme.node().set_portals(open.nvme.clone(), open.nvme_discovery.clone());
         for listener in iscsi.listeners {
             ring.spawn_later(accept(self.iscsi.clone(), listener));
+        }
+        for listener in nbd.listeners.into_iter().chain(nbd_socket) {
+            ring.spawn_later(accept(self.nbd.clone(), listener));
         }
         for listener in nvme.listeners.into_iter().chain(discovery.listeners) {
             ring.spawn_later(accept(self.nvme.clone(), listener));
@@ -163,6 +192,7 @@ impl Core {
 pub async fn drain(shard: &Shard, grace: Duration) {
     let rooms = [
         shard.service::<Service>().map(|room| PooledFuture::future(room.drain(grace))),
+        shard.service::<nbd::Service>().map(|room| PooledFuture::future(room.drain(grace))),
         shard.service::<nvme::Service>().map(|room| PooledFuture::future(room.drain())),
     ];
     let mut left: Vec<_> = rooms.into_iter().flatten().collect();
@@ -178,6 +208,10 @@ pub async fn drain(shard: &Shard, grace: Duration) {
 pub struct Portals {
     /// iSCSI.
     pub iscsi: Vec<SocketAddr>,
+    /// NBD over TCP.
+    pub nbd: Vec<SocketAddr>,
+    /// NBD over a unix socket.
+    pub nbd_socket: Option<PathBuf>,
     /// NVMe/TCP: I/O and discovery controllers.
     pub nvme: Vec<SocketAddr>,
     /// NVMe/TCP: where hosts look for discovery controllers.
@@ -200,6 +234,11 @@ fn bind(ring: &Ring, portals: &[SocketAddr]) -> Result<Open, ListenError> {
         open.listeners.push(Rc::new(listener));
     }
     Ok(open)
+}
+
+fn bind_unix(ring: &Ring, path: &Path) -> Result<Rc<Listener>, ListenError> {
+    let failed = |source| ListenError { portal: path.display().to_string(), source };
+    Listener::bind_unix(ring, path).map(Rc::new).map_err(failed)
 }
 
 /// A portal cannot be opened.

@@ -18,10 +18,12 @@ pub const FILL_BYTES: usize = 1 << 20;
 /// Connections of one shard, all portals together. Each costs a few KiB while it is idle.
 pub const CONNECTIONS_PER_SHARD: usize = 16_384;
 
-/// Connections that have not logged in yet, of one shard: garbage and port scans end here.
+/// Connections that have not logged in yet, or not ended their handshake, of one shard: garbage and port scans end
+/// here.
 pub const LOGINS_PER_SHARD: usize = 1024;
 
-/// Time in which a login has to be complete, RFC 7143 section 7.11 leaves it to the target.
+/// Time in which a login or handshake has to be complete. RFC 7143 section 7.11 leaves it to the target, NBD to the
+/// server.
 pub const LOGIN_TIME: Duration = Duration::from_secs(15);
 
 /// Connections of one iSCSI session (`MaxConnections`).
@@ -78,6 +80,8 @@ pub const ANSWER_QUEUE_BYTES: usize = 32 << 20;
 /// Time in which a peer has to take some of what we send.
 pub const SEND_STALL: Duration = Duration::from_secs(30);
 
+/// Time in which a peer that has begun a request has to send some more of it, where the protocol has no pings.
+pub const RECEIVE_STALL: Duration = Duration::from_secs(30);
 /// NVMe controllers of one node: each has an admin queue and its state.
 pub const CONTROLLERS: usize = 16_384;
 
@@ -127,7 +131,47 @@ pub const LBA_STATUS_RUNS: usize = 32;
 /// Bytes that one GET LBA STATUS looks at: looking keeps the core busy.
 pub const LBA_STATUS_BYTES: u64 = 256 << 20;
 
+/// The longest payload of NBD, advertised as maximum block size: what clients assume that do not ask.
+pub const NBD_PAYLOAD_BYTES: usize = 32 << 20;
+
+/// The longest payload that is taken and forgotten so that its request can be refused; beyond it the connection ends.
+pub const NBD_SKIP_BYTES: usize = 2 * NBD_PAYLOAD_BYTES;
+
+/// Requests in flight of one NBD connection. Clients keep a few hundred at most; the kernel 128 per connection.
+pub const NBD_REQUESTS: u32 = 1024;
+
+/// Buffers of requests in flight of one NBD connection; the next request waits. One of the longest is let through.
+pub const NBD_BYTES_IN_FLIGHT: usize = 32 << 20;
+
+/// Options of one handshake. `qemu-nbd --list` asks two for every export over one connection.
+pub const NBD_OPTIONS: u32 = 32_768;
+
+/// Data of one option: a name of 4096 bytes and a dozen queries of as many.
+pub const NBD_OPTION_BYTES: usize = 64 << 10;
+
+/// Data of an option that is taken and forgotten so that it can be refused.
+pub const NBD_OPTION_SKIP_BYTES: usize = 1 << 20;
+
+/// A read from here on is looked at for holes first; below it looking costs more than it saves.
+pub const NBD_SPARSE_READ_BYTES: u32 = 64 << 10;
+
+/// Chunks of one read with holes; what is left after them is one chunk of data.
+pub const NBD_READ_CHUNKS: u32 = 16;
+
+/// Runs of one block status answer: as many as fit a page.
+pub const NBD_STATUS_RUNS: usize = 511;
+
+/// Bytes that one block status looks at: looking keeps the core busy.
+pub const NBD_STATUS_BYTES: u64 = 1 << 30;
+
+/// Bytes that are trimmed or zeroed at a time, so that others get their turn in between.
+pub const NBD_ZERO_BYTES: u64 = 64 << 20;
+
 const _: () = {
+    assert!(NBD_PAYLOAD_BYTES <= ring::LARGEST, "a payload fits a buffer");
+    assert!(NBD_PAYLOAD_BYTES * 2 <= BUFFER_BYTES_PER_SHARD, "one payload is always let through");
+    assert!(NBD_SKIP_BYTES <= u32::MAX as usize, "lengths of requests have 32 bits");
+    assert!(NBD_STATUS_BYTES <= u32::MAX as u64, "lengths of runs have 32 bits");
     assert!(TRANSFER_BYTES <= ring::LARGEST, "a transfer fits a buffer");
     assert!(FILL_BYTES <= TRANSFER_BYTES);
     assert!(COMPARE_BYTES * 2 <= TRANSFER_BYTES);

@@ -63,6 +63,8 @@ bitflags::bitflags! {
         const MAY_UNMAP = 2;
         /// The time in each layer is taken.
         const TRACED = 4;
+        /// Zeroes are made without writing them out, or refused as unsupported before anything is done.
+        const FAST = 8;
     }
 }
 

@@ -20,6 +20,11 @@ use wire::iscsi::{
     Opcode, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber, U24,
 };
 
+use wire::nbd::{
+    CHUNK_HEADER_LENGTH, ChunkHeader, ClientFlags, Command, CommandFlags, Errno, ExportNameReply, Greeting,
+    OPTION_REPLY_LENGTH, OptionCode, Request, SIMPLE_REPLY_LENGTH, SimpleReply, encode_option,
+};
+
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
@@ -30,7 +35,7 @@ const DEPTH: u64 = 16;
 
 /// A node of one core on a thread of its own.
 struct Node {
-    portal: SocketAddr,
+    portals: Portals,
     peers: Peers,
     stop: ring::Sender<()>,
     thread: JoinHandle<()>,
@@ -48,13 +53,14 @@ impl Node {
             reactor.block_on(async move {
                 let (prepared, _locks) = prepare(&ring, plan(backing)).await.unwrap();
                 let core = Core::new(0, &ring, to_it, mails.remove(0), &prepared).unwrap();
-                let portals = Portals { iscsi: vec!["127.0.0.1:0".parse().unwrap()], ..Portals::default() };
-                tell.send(core.listen(&portals).unwrap().iscsi[0]).unwrap();
+                let any: Vec<SocketAddr> = vec!["127.0.0.1:0".parse().unwrap()];
+                let portals = Portals { iscsi: any.clone(), nbd: any, ..Portals::default() };
+                tell.send(core.listen(&portals).unwrap()).unwrap();
                 stopped.receive().await;
                 core.shard.dismantle();
             });
         });
-        Node { portal: told.recv().unwrap(), peers, stop, thread }
+        Node { portals: told.recv().unwrap(), peers, stop, thread }
     }
 
     /// What its thread has allocated.
@@ -86,6 +92,7 @@ fn plan(backing: Backing) -> Plan {
             alias: None,
             authentication: Authentication::None,
             initiators: Vec::new(),
+            nbd: true,
             subsystem: None,
             hosts: Vec::new(),
         }],
@@ -200,9 +207,95 @@ impl Initiator {
     }
 }
 
+/// An NBD client of as few words.
+struct Client {
+    stream: TcpStream,
+    structured: bool,
+}
+
+impl Client {
+    fn connect(portal: SocketAddr, structured: bool) -> Client {
+        let mut stream = TcpStream::connect(portal).unwrap();
+        stream.read_exact(&mut [0; Greeting::LENGTH]).unwrap();
+        let mut bytes = ClientFlags::all().bits().to_be_bytes().to_vec();
+        if structured {
+            encode_option(OptionCode::STRUCTURED_REPLY, &[], &mut bytes);
+        }
+        encode_option(OptionCode::EXPORT_NAME, b"demo", &mut bytes);
+        stream.write_all(&bytes).unwrap();
+        let answer = if structured { OPTION_REPLY_LENGTH } else { 0 };
+        stream.read_exact(&mut vec![0; answer + ExportNameReply::LENGTH]).unwrap();
+        Client { stream, structured }
+    }
+
+    /// Reads, writes and flushes; `rounds` times as many as are under way at once.
+    fn work(&mut self, rounds: u64) {
+        let mut bytes = Vec::new();
+        for round in 0..rounds {
+            bytes.clear();
+            for at in 0..DEPTH {
+                let command = [Command::READ, Command::WRITE, Command::READ, Command::FLUSH][at as usize % 4];
+                let flush = command == Command::FLUSH;
+                let offset = if flush { 0 } else { (round * DEPTH + at) % 512 * BYTES as u64 };
+                let length = if flush { 0 } else { BYTES as u32 };
+                let request = Request { flags: CommandFlags::empty(), command, cookie: at, offset, length };
+                bytes.extend_from_slice(&request.encode());
+                if command == Command::WRITE {
+                    bytes.extend_from_slice(&[7; BYTES]);
+                }
+            }
+            self.stream.write_all(&bytes).unwrap();
+            for _ in 0..DEPTH {
+                self.receive();
+            }
+        }
+    }
+
+    fn receive(&mut self) {
+        let length = if self.structured {
+            let mut header = [0; CHUNK_HEADER_LENGTH];
+            self.stream.read_exact(&mut header).unwrap();
+            let header = ChunkHeader::decode(&header).unwrap();
+            assert!(header.done && !header.kind.is_error());
+            header.length as usize
+        } else {
+            let mut header = [0; SIMPLE_REPLY_LENGTH];
+            self.stream.read_exact(&mut header).unwrap();
+            let reply = SimpleReply::decode(&header).unwrap();
+            assert_eq!(reply.error, Errno::OK);
+            if reply.cookie.is_multiple_of(2) { BYTES } else { 0 }
+        };
+        self.stream.read_exact(&mut vec![0; length]).unwrap();
+    }
+}
+
+fn nbd_allocations_per_thousand(backing: Backing, structured: bool) -> u64 {
+    let node = Node::start(backing);
+    let mut client = Client::connect(node.portals.nbd[0], structured);
+    client.work(500);
+    let before = node.allocations();
+    client.work(1000 / DEPTH + 1);
+    let after = node.allocations();
+    drop(client);
+    node.stop();
+    after - before
+}
+
+#[test]
+fn nbd_requests_of_a_volume_in_ram_allocate_nothing() {
+    assert_eq!(nbd_allocations_per_thousand(Backing::Memory, false), 0);
+    assert_eq!(nbd_allocations_per_thousand(Backing::Memory, true), 0);
+}
+
+#[test]
+fn nbd_requests_of_a_volume_in_a_file_allocate_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(nbd_allocations_per_thousand(Backing::File(directory.path().join("demo.img")), false), 0);
+}
+
 fn allocations_per_thousand(backing: Backing) -> u64 {
     let node = Node::start(backing);
-    let mut initiator = Initiator::log_in(node.portal);
+    let mut initiator = Initiator::log_in(node.portals.iscsi[0]);
     // The first command is told that the session is new.
     initiator.command(0, 0, ScsiCommandFlags::empty(), &[]);
     assert_eq!(initiator.receive()[3], 2);

@@ -61,6 +61,7 @@ impl VolumePlan {
             alias: None,
             authentication: Authentication::None,
             initiators: Vec::new(),
+            nbd: false,
             subsystem: None,
             hosts: Vec::new(),
         }

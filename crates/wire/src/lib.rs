@@ -1,5 +1,6 @@
 //! Pure codecs: no I/O, no clock, no allocation on the request path.
 
 pub mod iscsi;
+pub mod nbd;
 pub mod nvme;
 pub mod scsi;

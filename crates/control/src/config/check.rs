@@ -2,12 +2,14 @@
 
 use super::Machine;
 use super::error::Problems;
+use super::nbd::ReadNbd;
 use super::node::Root;
 use super::nvme::ReadNvme;
 use super::volume::{Backing, ReadVolume};
 use crate::size::display_bytes;
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::ops::Range;
 
 /// Namespaces of a subsystem: what one list of Identify shows.
 const MAX_NAMESPACES: usize = 1024;
@@ -19,8 +21,12 @@ pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) 
     memory(problems, &root.volumes, machine);
     portals(problems, root);
     exposure(problems, root);
+    if let Some(nbd) = &root.nbd {
+        is_local(problems, nbd.portals(), "NBD has no authentication");
+        nbd_socket(problems, nbd, &root.volumes);
+    }
     if let Some(nvme) = &root.nvme {
-        nvme_is_local(problems, nvme);
+        is_local(problems, nvme.portals(), "NVMe has no authentication yet");
         subsystems(problems, &root.volumes);
     }
 }
@@ -70,10 +76,10 @@ fn memory(problems: &mut Problems<'_>, volumes: &[ReadVolume], machine: Machine)
 }
 
 fn portals(problems: &mut Problems<'_>, root: &Root) {
-    let nvme = root.nvme.as_ref();
     let iscsi = root.iscsi.iscsi.listen.iter().zip(&root.iscsi.listen_spans);
-    let nvme = nvme.into_iter().flat_map(ReadNvme::portals);
-    let portals: Vec<_> = iscsi.chain(nvme).collect();
+    let nbd = root.nbd.iter().flat_map(ReadNbd::portals);
+    let nvme = root.nvme.iter().flat_map(ReadNvme::portals);
+    let portals: Vec<_> = iscsi.chain(nbd).chain(nvme).collect();
     for (index, (portal, span)) in portals.iter().enumerate() {
         if portal.port() == 0 {
             continue;
@@ -90,16 +96,29 @@ fn portals(problems: &mut Problems<'_>, root: &Root) {
     }
 }
 
-/// NVMe has no authentication yet, so it is for this machine only.
-fn nvme_is_local(problems: &mut Problems<'_>, read: &ReadNvme) {
-    for (portal, span) in read.portals() {
+/// What asks nobody who he is, is for this machine only.
+fn is_local<'r>(
+    problems: &mut Problems<'_>,
+    portals: impl Iterator<Item = (&'r SocketAddr, &'r Range<usize>)>,
+    lack: &str,
+) {
+    for (portal, span) in portals {
         if !portal.ip().to_canonical().is_loopback() {
             problems.add_hint(
                 span.clone(),
-                format!("{portal} can be reached from other machines, and NVMe has no authentication yet"),
+                format!("{portal} can be reached from other machines, and {lack}"),
                 "listen on 127.0.0.1, and let others in by iSCSI with CHAP or by a tunnel",
             );
         }
+    }
+}
+
+fn nbd_socket(problems: &mut Problems<'_>, read: &ReadNbd, volumes: &[ReadVolume]) {
+    let Some(path) = &read.nbd.socket else { return };
+    let taken = |read: &&ReadVolume| matches!(&read.volume.backing, Backing::File(file) if file == path);
+    if let Some(volume) = volumes.iter().find(taken) {
+        let message = format!("the socket is the file of the volume `{}`", volume.volume.name);
+        problems.add_hint(read.socket_span.clone(), message, "take another name, such as \"nbd.sock\"");
     }
 }
 

@@ -18,6 +18,7 @@ pub fn sections() -> [(&'static str, &'static [Key]); 6] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
+        ("[nbd]", super::nbd::KEYS),
         ("[nvme]", super::nvme::KEYS),
         ("[[volume]]", super::volume::KEYS),
         ("backing", super::volume::BACKING_KEYS),

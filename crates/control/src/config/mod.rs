@@ -1,6 +1,7 @@
 //! The configuration file: read, checked as a whole, and turned into plain types.
 //!
-//! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nvme` the section `[nvme]`, `volume` each
+//! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nbd` the section `[nbd]`, `nvme` the
+//! section `[nvme]`, `volume` each
 //! `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
 //! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
 //! test. What concerns several sections stands in `check`.
@@ -14,6 +15,7 @@ mod check;
 mod error;
 mod iscsi;
 mod key;
+mod nbd;
 mod node;
 mod nvme;
 mod portal;
@@ -28,6 +30,7 @@ pub use chap::ChapUser;
 pub use error::{ConfigError, ConfigErrors, Location};
 pub use iscsi::Iscsi;
 pub use key::{Key, reference_table, sections};
+pub use nbd::Nbd;
 pub use nvme::{NQN_PREFIX, Namespace, Nvme};
 pub use secret::Secret;
 pub use volume::{Backing, IQN_PREFIX, Volume};
@@ -48,6 +51,8 @@ pub struct Config {
     pub shards: usize,
     /// The iSCSI target.
     pub iscsi: Iscsi,
+    /// The NBD server, if there is to be one.
+    pub nbd: Option<Nbd>,
     /// The NVMe/TCP target, if there is to be one.
     pub nvme: Option<Nvme>,
     /// The volumes, in the order of the file.

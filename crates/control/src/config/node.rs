@@ -3,6 +3,7 @@
 use super::error::Problems;
 use super::iscsi::{self, ReadIscsi};
 use super::key::Key;
+use super::nbd::{self, ReadNbd};
 use super::nvme::{self, ReadNvme};
 use super::table::Table;
 use super::volume::{self, ReadVolume};
@@ -28,6 +29,12 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key { name: "iscsi", takes: "the section `[iscsi]`", default: "its defaults", says: "The iSCSI target." },
     Key {
+        name: "nbd",
+        takes: "the section `[nbd]`",
+        default: "none: NBD is not served",
+        says: "The NBD server; each volume is an export of its name.",
+    },
+    Key {
         name: "nvme",
         takes: "the section `[nvme]`",
         default: "none: NVMe is not served",
@@ -47,6 +54,7 @@ pub(super) struct Root {
     pub data: PathBuf,
     pub shards: usize,
     pub iscsi: ReadIscsi,
+    pub nbd: Option<ReadNbd>,
     pub nvme: Option<ReadNvme>,
     pub volumes: Vec<ReadVolume>,
 }
@@ -63,9 +71,10 @@ impl Root {
             .and_then(|value| value.integer(problems, "a number from 1 to 64", 1..=MAX_SHARDS))
             .unwrap_or_else(|| (machine.cores as u64).clamp(1, MAX_SHARDS));
         let iscsi = iscsi::read(problems, table.value("iscsi"));
+        let nbd = nbd::read(problems, table.value("nbd"), &data);
         let nvme = nvme::read(problems, table.value("nvme"));
         let volumes = volume::read_all(problems, table.value("volume"), &data);
-        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nvme, volumes }
+        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nbd, nvme, volumes }
     }
 
     pub fn into_config(self) -> Config {
@@ -73,6 +82,7 @@ impl Root {
             data: self.data,
             shards: self.shards,
             iscsi: self.iscsi.iscsi,
+            nbd: self.nbd.map(|read| read.nbd),
             nvme: self.nvme.map(|read| read.nvme),
             volumes: self.volumes.into_iter().map(|read| read.volume).collect(),
         }

@@ -97,7 +97,7 @@ fn collect_table(table: &DeTable<'_>, hide: bool, secrets: &mut Vec<Range<usize>
     for (key, value) in table {
         let key = key.get_ref().to_lowercase();
         let hide = match key.as_str() {
-            "user" | "secret_file" => false,
+            "user" | "secret_file" | "socket" => false,
             _ => hide || key.contains("pass") || near(&key, "secret") || key.contains("chap"),
         };
         collect(value.get_ref(), value.span(), hide, secrets);

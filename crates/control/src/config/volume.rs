@@ -63,7 +63,13 @@ pub(super) const KEYS: &[Key] = &[
         name: "alias",
         takes: "text, up to 255 bytes",
         default: "none",
-        says: "A name for people (TargetAlias).",
+        says: "A name for people (TargetAlias, NBD's description).",
+    },
+    Key {
+        name: "nbd",
+        takes: "`true` or `false`",
+        default: "`true`, but `false` with `chap` or `allow`",
+        says: "Whether it is an NBD export too, where there is `[nbd]`. NBD asks nobody who he is.",
     },
     Key {
         name: "nvme",
@@ -144,6 +150,8 @@ pub struct Volume {
     pub allow: Vec<String>,
     /// A name for people.
     pub alias: Option<String>,
+    /// Whether it is an NBD export too.
+    pub nbd: bool,
     /// How it is offered over NVMe.
     pub nvme: Namespace,
 }
@@ -211,6 +219,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
             .and_then(|value| chap::user(problems, value, &of("chap_mutual"))),
         allow: table.value("allow").map_or_else(Vec::new, |value| read_allow(problems, value)),
         alias: table.value("alias").and_then(|value| read_alias(problems, value)),
+        nbd: table.value("nbd").and_then(|value| value.boolean(problems)).unwrap_or(!is_guarded),
     };
     check_mutual(problems, &table, &volume);
     let place = |value: Option<Value<'_>>| value.map_or(table.span(), Value::span);
@@ -350,7 +359,7 @@ fn read_device(problems: &mut Problems<'_>, value: Value<'_>) -> Option<Backing>
 }
 
 /// `path` without `.` and, where that needs no look at the disk, without `..`; so that one file has one path.
-fn lexical(path: &Path) -> PathBuf {
+pub(super) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {

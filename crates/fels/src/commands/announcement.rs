@@ -17,6 +17,12 @@ pub fn announcement(config: &Config, portals: &Portals) -> String {
     for portal in &portals.iscsi {
         line(&mut text, &format!("listening on {portal}"));
     }
+    for portal in &portals.nbd {
+        line(&mut text, &format!("listening on {portal} for NBD"));
+    }
+    if let Some(path) = &portals.nbd_socket {
+        line(&mut text, &format!("listening on {} for NBD", path.display()));
+    }
     for portal in &portals.nvme {
         line(&mut text, &format!("listening on {portal} for NVMe/TCP"));
     }
@@ -27,6 +33,7 @@ pub fn announcement(config: &Config, portals: &Portals) -> String {
     for volume in config.volumes.iter().take(MAX_DESCRIBED) {
         text.push('\n');
         describe(&mut text, volume, portal, !config.iscsi.discovery_chap.is_empty());
+        nbd(&mut text, volume, portals);
         nvme(&mut text, config, volume, portals);
     }
     match config.volumes.len().saturating_sub(MAX_DESCRIBED) {
@@ -77,6 +84,24 @@ fn describe(text: &mut String, volume: &Volume, portal: SocketAddr, discovery_ch
     row("qemu", &format!("qemu-io -f raw -c 'read 0 64k' {url}"));
     row("", &format!("qemu-system-x86_64 -drive file={url},format=raw,if=virtio"));
     row("measure", &format!("fels lab run vmware --target {url} --time 10"));
+}
+
+/// How clients connect to the volume over NBD, if it is an export: by TCP where it is listened on, else by the unix socket.
+fn nbd(text: &mut String, volume: &Volume, portals: &Portals) {
+    let name = &volume.name;
+    let (url, place) = match (portals.nbd.first().copied().map(reachable), &portals.nbd_socket) {
+        _ if !volume.nbd => return,
+        (Some(portal), _) => (format!("nbd://{portal}/{name}"), format!("{} {}", portal.ip(), portal.port())),
+        (None, Some(path)) => {
+            let path = path.display();
+            (format!("'nbd+unix:///{name}?socket={path}'"), format!("-unix {path}"))
+        }
+        (None, None) => return,
+    };
+    row(text, "nbd", &format!("nbdinfo {url}"));
+    row(text, "", &format!("qemu-io -f raw -c 'read 0 64k' {url}"));
+    row(text, "", &format!("nbd-client -N {name} {place} /dev/nbd0"));
+    row(text, "measure", &format!("fels lab run vmware --target {url} --time 10"));
 }
 
 fn row(text: &mut String, label: &str, value: &str) {

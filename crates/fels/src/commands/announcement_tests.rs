@@ -32,6 +32,32 @@ demo: 1GiB in fels-data/demo.img, blocks of 512 bytes
 }
 
 #[test]
+fn nbd_has_its_lines_where_the_volume_is_an_export() {
+    let text = format!("[nbd]\n{}{}", volume("demo", ""), volume("hidden", "nbd = false"));
+    let config = Config::parse(&text, "fels.toml").unwrap();
+    let iscsi = vec!["127.0.0.1:3260".parse().unwrap()];
+    let tcp = vec!["0.0.0.0:10809".parse().unwrap()];
+    let socket = Some("fels-data/nbd.sock".into());
+    let said = announcement(
+        &config,
+        &Portals { iscsi: iscsi.clone(), nbd: tcp, nbd_socket: socket.clone(), ..Portals::default() },
+    );
+    assert!(
+        said.contains("listening on 0.0.0.0:10809 for NBD\nlistening on fels-data/nbd.sock for NBD\n"),
+        "{said}"
+    );
+    let lines = "\
+  nbd         nbdinfo nbd://127.0.0.1:10809/demo
+              qemu-io -f raw -c 'read 0 64k' nbd://127.0.0.1:10809/demo
+              nbd-client -N demo 127.0.0.1 10809 /dev/nbd0
+";
+    assert!(said.contains(lines) && !said.contains("10809/hidden"), "{said}");
+    let said = announcement(&config, &Portals { iscsi, nbd_socket: socket, ..Portals::default() });
+    assert!(said.contains("nbdinfo 'nbd+unix:///demo?socket=fels-data/nbd.sock'\n"), "{said}");
+    assert!(said.contains("nbd-client -N demo -unix fels-data/nbd.sock /dev/nbd0\n"), "{said}");
+}
+
+#[test]
 fn a_volume_with_chap_shows_its_user_and_never_its_secret() {
     let text = "[iscsi]\ndiscovery_chap = [{ user = \"finder\", secret = \"finder-finder-1\" }]\n".to_owned()
         + &volume(

@@ -126,7 +126,8 @@ struct Profiles {}
 
 #[derive(Debug, Args)]
 struct TargetFlags {
-    /// iscsi://[user[%secret]@]host[:port]/iqn/lun, nvme://host[:port]/nqn/nsid, file:PATH or null:
+    /// iscsi://[user[%secret]@]host[:port]/iqn/lun, nvme://host[:port]/nqn/nsid, nbd://host[:port]/export,
+    /// nbd+unix:///export?socket=PATH, file:PATH or null:
     #[arg(long, value_name = "URL")]
     target: Target,
     /// iSCSI and NVMe: digests of headers

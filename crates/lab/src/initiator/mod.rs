@@ -2,8 +2,10 @@
 
 mod file;
 pub mod iscsi;
+pub mod nbd;
 mod null;
 pub mod nvme;
+mod send_queue;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -11,10 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ring::{Buffer, Ring, Shared, Socket};
+use wire::nbd::Errno;
 use wire::scsi::{Sense, Status};
 
 pub use file::FileSession;
 pub use iscsi::IscsiSession;
+pub use nbd::NbdSession;
 pub use null::NullSession;
 pub use nvme::NvmeSession;
 
@@ -92,6 +96,9 @@ pub enum OpenError {
     /// The login did not succeed.
     #[error(transparent)]
     Login(#[from] iscsi::LoginError),
+    /// The NBD handshake did not succeed.
+    #[error(transparent)]
+    Handshake(#[from] nbd::HandshakeError),
     /// No controller could be had.
     #[error(transparent)]
     Nvme(#[from] nvme::ConnectError),
@@ -126,6 +133,9 @@ pub enum IoError {
         /// What it says, if it says something.
         sense: Option<Sense>,
     },
+    /// The NBD server refused, or failed.
+    #[error("the server answered {0}")]
+    Nbd(Errno),
     /// The controller refused, or failed.
     #[error("NVMe {status}")]
     Nvme {
@@ -179,6 +189,8 @@ fn scsi_sentence(status: u8, sense: Option<&Sense>) -> String {
 pub enum Session {
     /// iSCSI.
     Iscsi(IscsiSession),
+    /// Over TCP or a unix socket.
+    Nbd(NbdSession),
     /// NVMe/TCP.
     Nvme(NvmeSession),
     /// Of this machine.
@@ -192,6 +204,7 @@ impl Session {
     pub async fn open(ring: &Ring, target: &Target, options: &OpenOptions) -> Result<Session, OpenError> {
         Ok(match target {
             Target::Iscsi(target) => Session::Iscsi(IscsiSession::open(ring, target, options).await?),
+            Target::Nbd(target) => Session::Nbd(NbdSession::open(ring, target, options).await?),
             Target::Nvme(target) => Session::Nvme(NvmeSession::open(ring, target, options).await?),
             Target::File(path) => Session::File(FileSession::open(ring, path)?),
             Target::Null => Session::Null(NullSession::new(ring, options.null_size)),
@@ -202,6 +215,7 @@ impl Session {
     pub fn geometry(&self) -> Geometry {
         match self {
             Session::Iscsi(session) => session.geometry(),
+            Session::Nbd(session) => session.geometry(),
             Session::Nvme(session) => session.geometry(),
             Session::File(session) => session.geometry(),
             Session::Null(session) => session.geometry(),
@@ -212,6 +226,7 @@ impl Session {
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         match self {
             Session::Iscsi(session) => session.read(offset, buffer).await,
+            Session::Nbd(session) => session.read(offset, buffer).await,
             Session::Nvme(session) => session.read(offset, buffer).await,
             Session::File(session) => session.read(offset, buffer).await,
             Session::Null(session) => session.read(buffer).await,
@@ -222,6 +237,7 @@ impl Session {
     pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.write(offset, data, fua).await,
+            Session::Nbd(session) => session.write(offset, data, fua).await,
             Session::Nvme(session) => session.write(offset, data, fua).await,
             Session::File(session) => session.write(offset, &data, fua).await,
             Session::Null(session) => session.write(data).await,
@@ -232,6 +248,7 @@ impl Session {
     pub async fn flush(&self) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.flush().await,
+            Session::Nbd(session) => session.flush().await,
             Session::Nvme(session) => session.flush().await,
             Session::File(session) => session.flush().await,
             Session::Null(session) => session.flush().await,
@@ -242,6 +259,7 @@ impl Session {
     pub async fn discard(&self, offset: u64, length: u64) -> Result<(), IoError> {
         match self {
             Session::Iscsi(session) => session.discard(offset, length).await,
+            Session::Nbd(session) => session.discard(offset, length).await,
             Session::Nvme(session) => session.discard(offset, length).await,
             Session::File(session) => session.discard(offset, length).await,
             Session::Null(session) => session.flush().await,
@@ -261,6 +279,7 @@ impl Session {
     pub async fn close(&self) {
         match self {
             Session::Iscsi(session) => session.logout().await,
+            Session::Nbd(session) => session.close().await,
             Session::Nvme(session) => session.shut_down().await,
             Session::File(_) | Session::Null(_) => {}
         }

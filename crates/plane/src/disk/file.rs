@@ -243,7 +243,7 @@ impl FileDisk {
         self.is_failed()
     }
 
-    async fn discard(&self, extent: Extent) -> Result<(), Error> {
+    async fn discard(&self, extent: Extent, fast: bool) -> Result<(), Error> {
         self.is_failed()?;
         if self.punch.get() {
             match self.file.punch(extent.offset, extent.length).await {
@@ -253,21 +253,21 @@ impl FileDisk {
             }
         }
         // The promise is that it reads as zeroes.
-        self.fill_zeroes(extent).await
+        self.fill_zeroes(extent, fast).await
     }
 
     async fn write_zeroes(&self, request: &Request) -> Result<(), Error> {
-        let extent = request.extent;
+        let (extent, fast) = (request.extent, request.flags.contains(Flags::FAST));
         if request.flags.contains(Flags::MAY_UNMAP) {
-            self.discard(extent).await?;
+            self.discard(extent, fast).await?;
         } else {
             self.is_failed()?;
-            self.zero(extent).await?;
+            self.zero(extent, fast).await?;
         }
         if request.flags.contains(Flags::FUA) { self.flush().await } else { Ok(()) }
     }
 
-    async fn zero(&self, extent: Extent) -> Result<(), Error> {
+    async fn zero(&self, extent: Extent, fast: bool) -> Result<(), Error> {
         if self.zero_range.get() {
             match self.file.zero(extent.offset, extent.length).await {
                 Ok(()) => return Ok(()),
@@ -275,10 +275,13 @@ impl FileDisk {
                 Err(error) => return Err(self.write_error(error, false)),
             }
         }
-        self.fill_zeroes(extent).await
+        self.fill_zeroes(extent, fast).await
     }
 
-    async fn fill_zeroes(&self, extent: Extent) -> Result<(), Error> {
+    async fn fill_zeroes(&self, extent: Extent, fast: bool) -> Result<(), Error> {
+        if fast {
+            return Err(Error::new(ErrorKind::Unsupported, "zeroing fast on a file system that cannot"));
+        }
         let (mut at, end) = (extent.offset, extent.offset + extent.length);
         let mut zeroes = Buffer::zeroed(extent.length.min(FILL_BYTES as u64) as usize);
         while at < end {
@@ -317,7 +320,7 @@ impl Disk for FileDisk {
                 Completion { result, buffer: request.buffer }
             }),
             Verb::Discard => Io::pending(async move {
-                let result = self.discard(request.extent).await;
+                let result = self.discard(request.extent, false).await;
                 Completion { result, buffer: request.buffer }
             }),
             Verb::WriteZeroes => Io::pending(async move {

@@ -7,7 +7,7 @@ use ring::{Memory, PAGE};
 
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
-use crate::request::{Extent, Geometry, Io, Request, Run, Verb};
+use crate::request::{Extent, Flags, Geometry, Io, Request, Run, Verb};
 
 /// One core's view of a volume in RAM.
 pub struct MemoryDisk {
@@ -20,7 +20,19 @@ impl MemoryDisk {
     pub fn new(memory: Arc<Memory>, block_size: u32) -> MemoryDisk {
         MemoryDisk { memory, block_size }
     }
+
+    /// Zeroes that keep their space.
+    fn fill_zeroes(&self, offset: u64, length: u64) {
+        let (mut at, end) = (offset, offset + length);
+        while at < end {
+            let count = (end - at).min(ZEROES.len() as u64);
+            self.memory.write(at, &ZEROES[..count as usize]);
+            at += count;
+        }
+    }
 }
+
+static ZEROES: [u8; 16 * PAGE] = [0; 16 * PAGE];
 
 impl Disk for MemoryDisk {
     fn geometry(&self) -> Geometry {
@@ -42,6 +54,9 @@ impl Disk for MemoryDisk {
             Verb::Read => self.memory.read(offset, &mut request.buffer),
             Verb::Write => self.memory.write(offset, &request.buffer),
             Verb::Flush => {}
+            Verb::WriteZeroes if !request.flags.contains(Flags::MAY_UNMAP) => {
+                self.fill_zeroes(offset, length);
+            }
             Verb::Discard | Verb::WriteZeroes => self.memory.discard(offset, length),
         }
         Io::ready(request.done())

@@ -20,7 +20,7 @@ pub enum Gone {
     #[error("the peer closed the connection")]
     Closed,
     /// The peer ended the stream within a frame.
-    #[error("the peer closed the connection in the middle of a PDU")]
+    #[error("the peer closed the connection in the middle of a message")]
     Torn,
     /// The connection broke.
     #[error("the connection broke: {0}")]
@@ -72,13 +72,19 @@ impl Reader {
         Ok(())
     }
 
-    /// Fills `into`, the first bytes of a frame: here the peer may end the stream.
-    pub async fn first(&mut self, into: &mut [u8]) -> Result<(), Gone> {
+    /// Waits for the first byte of a frame: here the peer may end the stream.
+    pub async fn ready(&mut self) -> Result<(), Gone> {
         if self.buffered().is_empty()
             && let Err(gone) = self.more().await
         {
             return Err(if matches!(gone, Gone::Torn) { Gone::Closed } else { gone });
         }
+        Ok(())
+    }
+
+    /// Fills `into`, the first bytes of a frame: before them the peer may end the stream.
+    pub async fn first(&mut self, into: &mut [u8]) -> Result<(), Gone> {
+        self.ready().await?;
         self.exact(into).await
     }
 

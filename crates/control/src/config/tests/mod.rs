@@ -17,6 +17,9 @@ listen = ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]
 nop_interval = 30
 nop_timeout = "2500ms"
 discovery_chap = [{ user = "finder", secret = "finder-finder-1" }]
+[nbd]
+listen = ["127.0.0.1:10809", "[::1]:0"]
+socket = "run/nbd.sock"
 [nvme]
 listen = ["127.0.0.1:4420", "[::1]:0"]
 discovery = []
@@ -29,6 +32,7 @@ chap = [{ user = "alice", secret = "alice-alice-1" }, { user = "bob", secret = "
 chap_mutual = { user = "target", secret = "target-target-1" }
 allow = ["iqn.2004-10.com.example:host", "eui.02004567A425678D", "naa.52004567BA64678D"]
 alias = "Müller's database"
+nbd = true
 nvme = true
 subsystem = "pair"
 hosts = ["nqn.2014-08.com.example:host"]
@@ -74,6 +78,33 @@ fn nothing_is_a_node_on_loopback_with_the_defaults() {
     assert_eq!(config.iscsi.nop_timeout, Duration::from_secs(15));
     assert!(config.iscsi.discovery_chap.is_empty());
     assert!(config.volumes.is_empty());
+    assert!(config.nbd.is_none(), "NBD is not served unless it is asked for");
+}
+
+#[test]
+fn nbd_listens_on_loopback_unless_only_its_socket_is_wanted() {
+    let listen = |text: &str| {
+        let nbd = read(text).nbd.unwrap();
+        (nbd.listen.iter().map(ToString::to_string).collect::<Vec<_>>(), nbd.socket)
+    };
+    assert_eq!(listen("[nbd]"), (vec!["127.0.0.1:10809".to_owned()], None));
+    let socket = Some(PathBuf::from("fels-data/nbd.sock"));
+    assert_eq!(listen("[nbd]\nlisten = []\nsocket = \"nbd.sock\""), (vec![], socket));
+    let (portals, socket) = listen(EVERY_KEY);
+    assert_eq!(portals, ["127.0.0.1:10809", "[::1]:0"]);
+    assert_eq!(socket, Some(PathBuf::from("/srv/fels/run/nbd.sock")));
+}
+
+#[test]
+fn volumes_that_ask_who_comes_are_no_nbd_exports_unless_they_say_so() {
+    let nbd = |more: &str| {
+        let text = format!("[[volume]]\nname = \"a\"\nsize = 512\nbacking = {{ null = true }}\n{more}");
+        read(&text).volumes[0].nbd
+    };
+    assert!(nbd("") && !nbd("nbd = false"));
+    let chap = "chap = [{ user = \"alice\", secret = \"alice-alice-1\" }]\n";
+    let allow = "allow = [\"iqn.2004-10.com.example:host\"]\n";
+    assert!(!nbd(chap) && !nbd(allow) && nbd(&format!("{chap}{allow}nbd = true")));
 }
 
 #[test]

@@ -127,6 +127,7 @@ fn plan(file: bool, iscsi: IscsiOptions) -> Plan {
         alias: None,
         authentication: Authentication::None,
         initiators: Vec::new(),
+        nbd: false,
         subsystem: None,
         hosts: Vec::new(),
     };

@@ -114,6 +114,7 @@ fn plan(backing: Backing) -> Plan {
             alias: None,
             authentication: Authentication::None,
             initiators: Vec::new(),
+            nbd: false,
             subsystem: Some(SUBSYSTEM.into()),
             hosts: Vec::new(),
         }],

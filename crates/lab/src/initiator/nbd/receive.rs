@@ -1,0 +1,152 @@
+//! What the server sends: replies out of the received bytes, data straight into the buffers of their requests.
+
+use std::rc::Rc;
+
+use wire::nbd::{Errno, SIMPLE_REPLY_LENGTH, SimpleReply};
+
+use super::connection::{Inner, Violation};
+use crate::initiator::IoError;
+
+/// From this many missing bytes on, a receive goes straight into the request's buffer: below, one receive that brings
+/// several replies is cheaper.
+const DIRECT: usize = 16 << 10;
+
+struct Receiver {
+    inner: Rc<Inner>,
+    header: [u8; SIMPLE_REPLY_LENGTH],
+    /// Bytes in `header`.
+    have: usize,
+    /// The read whose data comes, and how much of it has.
+    data: Option<(u64, usize)>,
+}
+
+/// Receives until the connection is gone.
+pub(super) async fn receive(inner: Rc<Inner>) {
+    let mut receiver = Receiver { inner, header: [0; SIMPLE_REPLY_LENGTH], have: 0, data: None };
+    let reason = match receiver.run().await {
+        Ok(reason) => reason,
+        Err(violation) => format!("the connection was given up because of the server: {violation}"),
+    };
+    receiver.inner.fail(&reason);
+}
+
+impl Receiver {
+    async fn run(&mut self) -> Result<String, Violation> {
+        let inner = self.inner.clone();
+        loop {
+            let chunk = match inner.socket.receive().await {
+                Ok(chunk) if chunk.is_empty() => return Ok(self.ending()),
+                Ok(chunk) => chunk,
+                Err(error) => return Ok(format!("the connection broke: {error}")),
+            };
+            self.take_in(&chunk)?;
+            drop(chunk);
+            loop {
+                match self.receive_direct().await? {
+                    Direct::Nothing => break,
+                    Direct::Some => {}
+                    Direct::Ended(reason) => return Ok(reason),
+                }
+            }
+        }
+    }
+
+    fn ending(&self) -> String {
+        let ours = self.inner.is_leaving();
+        (if ours { "the session was closed" } else { "the server closed the connection" }).to_owned()
+    }
+
+    fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+        while !bytes.is_empty() {
+            bytes = match self.data {
+                None => self.take_header(bytes)?,
+                Some((cookie, done)) => self.take_data(cookie, done, bytes)?,
+            };
+        }
+        Ok(())
+    }
+
+    fn take_header<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Violation> {
+        if self.have == 0
+            && let Some((header, rest)) = bytes.split_first_chunk::<SIMPLE_REPLY_LENGTH>()
+        {
+            self.begin(*header)?;
+            return Ok(rest);
+        }
+        let count = (SIMPLE_REPLY_LENGTH - self.have).min(bytes.len());
+        let (taken, rest) = bytes.split_at(count);
+        self.header[self.have..self.have + count].copy_from_slice(taken);
+        self.have += count;
+        if self.have == SIMPLE_REPLY_LENGTH {
+            self.have = 0;
+            self.begin(self.header)?;
+        }
+        Ok(rest)
+    }
+
+    /// A header is complete.
+    fn begin(&mut self, header: [u8; SIMPLE_REPLY_LENGTH]) -> Result<(), Violation> {
+        let reply = SimpleReply::decode(&header).map_err(|error| error.to_string())?;
+        let mut state = self.inner.state.borrow_mut();
+        let slot = state.slot(reply.cookie)?;
+        if reply.error != Errno::OK {
+            state.finish(reply.cookie as u32, Err(IoError::Nbd(reply.error)));
+        } else if slot.buffer.is_empty() {
+            state.finish(reply.cookie as u32, Ok(()));
+        } else {
+            self.data = Some((reply.cookie, 0));
+        }
+        Ok(())
+    }
+
+    fn take_data<'a>(&mut self, cookie: u64, done: usize, bytes: &'a [u8]) -> Result<&'a [u8], Violation> {
+        let mut state = self.inner.state.borrow_mut();
+        let slot = state.slot(cookie)?;
+        let count = (slot.buffer.len() - done).min(bytes.len());
+        let (taken, rest) = bytes.split_at(count);
+        slot.buffer[done..done + count].copy_from_slice(taken);
+        let complete = done + count == slot.buffer.len();
+        self.data = if complete { None } else { Some((cookie, done + count)) };
+        if complete {
+            state.finish(cookie as u32, Ok(()));
+        }
+        Ok(rest)
+    }
+
+    /// One receive into the request's own buffer, when much of it is missing.
+    async fn receive_direct(&mut self) -> Result<Direct, Violation> {
+        let Some((cookie, done)) = self.data else { return Ok(Direct::Nothing) };
+        let buffer = {
+            let mut state = self.inner.state.borrow_mut();
+            let slot = state.slot(cookie)?;
+            if slot.buffer.len() - done < DIRECT {
+                return Ok(Direct::Nothing);
+            }
+            std::mem::take(&mut slot.buffer)
+        };
+        let end = buffer.len();
+        let (received, buffer) = self.inner.socket.receive_range(buffer, done..end).await;
+        let mut state = self.inner.state.borrow_mut();
+        state.slot(cookie)?.buffer = buffer;
+        let count = match received {
+            Ok(0) => return Ok(Direct::Ended(self.ending())),
+            Ok(count) => count,
+            Err(error) => return Ok(Direct::Ended(format!("the connection broke: {error}"))),
+        };
+        self.data = (done + count < end).then_some((cookie, done + count));
+        if self.data.is_none() {
+            state.finish(cookie as u32, Ok(()));
+        }
+        Ok(Direct::Some)
+    }
+}
+
+/// What a direct receive came to.
+enum Direct {
+    /// There is nothing to receive directly.
+    Nothing,
+    /// Some bytes.
+    Some,
+    /// The connection ended, for this reason.
+    Ended(String),
+}

@@ -1,0 +1,199 @@
+//! One connection: how replies go out on it, and how much is under way.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use ring::{Buffer, Instant, Notify, Peer, Ring, Shared, Socket};
+use wire::nbd::{SimpleReply, data_chunk, error_chunk, hole_chunk, none_chunk};
+
+use super::errors::Refused;
+use crate::limits::{NBD_BYTES_IN_FLIGHT, NBD_REQUESTS};
+use crate::transport::Outgoing;
+
+/// Pieces of one reply at most: header and data.
+const SEGMENTS: usize = 2;
+
+/// What a connection is doing, for those who watch it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// It has not chosen an export yet.
+    Handshake,
+    /// Nothing is owed: the next request may take its time.
+    Idle,
+    /// A request has begun to come.
+    Receiving,
+}
+
+/// A connection of this core.
+pub struct Connection {
+    ring: Ring,
+    socket: Socket,
+    /// Who is at the other end.
+    pub peer: Peer,
+    /// What is sent.
+    pub outgoing: Outgoing,
+    /// When something last came.
+    pub last_received: Rc<Cell<Instant>>,
+    /// What it is doing.
+    pub phase: Cell<Phase>,
+    /// Replies are structured.
+    pub structured: Cell<bool>,
+    /// No further request is carried out.
+    pub draining: Cell<bool>,
+    requests: Cell<u32>,
+    bytes: Cell<usize>,
+    changed: Notify,
+    reason: RefCell<Option<String>>,
+}
+
+/// A request in flight; its end, however it comes, makes room for another one.
+pub struct Slot {
+    connection: Rc<Connection>,
+    bytes: usize,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let connection = &self.connection;
+        connection.requests.set(connection.requests.get() - 1);
+        connection.bytes.set(connection.bytes.get() - self.bytes);
+        connection.changed.notify();
+    }
+}
+
+impl Connection {
+    /// A connection that has just come.
+    pub fn new(ring: Ring, socket: Socket, peer: Peer, last_received: Rc<Cell<Instant>>) -> Rc<Connection> {
+        Rc::new(Connection {
+            ring,
+            socket,
+            peer,
+            outgoing: Outgoing::default(),
+            last_received,
+            phase: Cell::new(Phase::Handshake),
+            structured: Cell::new(false),
+            draining: Cell::new(false),
+            requests: Cell::new(0),
+            bytes: Cell::new(0),
+            changed: Notify::new(),
+            reason: RefCell::new(None),
+        })
+    }
+
+    /// The core's reactor.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Whether nothing is in flight and nothing waits to be sent.
+    pub fn is_quiet(&self) -> bool {
+        self.requests.get() == 0 && self.outgoing.bytes() == 0
+    }
+
+    /// Notes a request with `bytes` of buffers as in flight; waits while there are too many.
+    pub async fn enter(self: &Rc<Self>, bytes: usize) -> Slot {
+        if !self.has_room(bytes) {
+            self.changed.until(|| self.has_room(bytes).then_some(())).await;
+        }
+        self.requests.set(self.requests.get() + 1);
+        self.bytes.set(self.bytes.get() + bytes);
+        Slot { connection: self.clone(), bytes }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        let requests = self.requests.get();
+        requests == 0 || requests < NBD_REQUESTS && self.bytes.get() + bytes <= NBD_BYTES_IN_FLIGHT
+    }
+
+    /// Waits until nothing is in flight.
+    pub async fn at_rest(&self) {
+        self.changed.until(|| (self.requests.get() == 0).then_some(())).await;
+    }
+
+    /// The rest of a request is awaited from now on.
+    pub fn receiving(&self) {
+        self.last_received.set(self.ring.turn_time());
+        self.phase.set(Phase::Receiving);
+    }
+
+    /// Queues bytes of the handshake.
+    pub fn send_bytes(&self, bytes: &[u8]) {
+        self.outgoing.push(1, |list| list.push_bytes(bytes));
+    }
+
+    fn send(&self, head: &[u8], data: Option<Shared>) {
+        self.outgoing.push(SEGMENTS, |list| {
+            list.push_bytes(head);
+            if let Some(data) = data {
+                list.push(data);
+            }
+        });
+    }
+
+    /// A request is done.
+    pub fn done(&self, cookie: u64) {
+        if self.structured.get() {
+            self.send(&none_chunk(cookie), None);
+        } else {
+            self.send(&SimpleReply { error: wire::nbd::Errno::OK, cookie }.encode(), None);
+        }
+    }
+
+    /// A request has failed, or will not be carried out.
+    pub fn refuse(&self, cookie: u64, refused: Refused) {
+        let Refused { error, why } = refused;
+        if self.structured.get() {
+            self.outgoing.push(1, |list| {
+                list.push_bytes(&error_chunk(cookie, error, why));
+                list.push_bytes(why.as_bytes());
+            });
+        } else {
+            self.send(&SimpleReply { error, cookie }.encode(), None);
+        }
+    }
+
+    /// All the data of a read.
+    pub fn send_data(&self, cookie: u64, offset: u64, data: Buffer) {
+        if self.structured.get() {
+            self.send_part(cookie, offset, data, true);
+        } else {
+            let head = SimpleReply { error: wire::nbd::Errno::OK, cookie }.encode();
+            self.send(&head, Some(data.share()));
+        }
+    }
+
+    /// Some of the data of a read whose reply is structured.
+    pub fn send_part(&self, cookie: u64, offset: u64, data: Buffer, done: bool) {
+        let head = data_chunk(cookie, offset, data.len() as u32, done);
+        self.send(&head, Some(data.share()));
+    }
+
+    /// Zeroes of a read whose reply is structured.
+    pub fn send_hole(&self, cookie: u64, offset: u64, length: u32, done: bool) {
+        self.send(&hole_chunk(cookie, offset, length, done), None);
+    }
+
+    /// A chunk and its payload.
+    pub fn send_chunk(&self, head: &[u8], payload: Buffer) {
+        self.send(head, Some(payload.share()));
+    }
+
+    /// Ends the connection: both directions, every wait. The first reason counts.
+    pub fn close(&self, reason: impl Into<String>) {
+        self.reason.borrow_mut().get_or_insert_with(|| reason.into());
+        self.outgoing.close();
+        self.socket.shutdown();
+    }
+
+    /// Why it was closed by us.
+    pub fn close_reason(&self) -> Option<String> {
+        self.reason.borrow().clone()
+    }
+
+    /// Sends what is queued until the connection ends.
+    pub async fn run_sender(self: Rc<Self>) {
+        if let Err(error) = self.outgoing.run(&self.ring, &self.socket).await {
+            self.close(format!("sending failed: {error}"));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Requests carried out: each one a task of its own, answered when it ends.
+
+use std::rc::Rc;
+
+use ring::Buffer;
+use wire::nbd::{Command, CommandFlags, Request as WireRequest};
+
+use super::connection::{Connection, Slot};
+use super::errors::{Refused, errno};
+use super::handshake::Entry;
+use super::receive::judge;
+use crate::error::Error;
+use crate::limits::{FILL_BYTES, NBD_SPARSE_READ_BYTES, NBD_ZERO_BYTES};
+use crate::log::trouble;
+use crate::request::{Completion, Extent, Flags, Request, Verb};
+use crate::volume::Channel;
+
+/// A connection and the export that it has chosen.
+pub struct Transmission {
+    /// The connection.
+    pub connection: Rc<Connection>,
+    /// The export's volume.
+    pub channel: Rc<Channel>,
+    /// Block status may be asked for.
+    pub base_allocation: bool,
+}
+
+impl Transmission {
+    /// After the handshake.
+    pub fn new(connection: Rc<Connection>, channel: Rc<Channel>, entry: Entry) -> Rc<Transmission> {
+        connection.structured.set(entry.structured);
+        Rc::new(Transmission { connection, channel, base_allocation: entry.base_allocation })
+    }
+
+    /// Whether a request may be carried out.
+    pub fn judge(&self, request: &WireRequest) -> Result<(), Refused> {
+        judge(request, self.channel.geometry(), self.connection.structured.get(), self.base_allocation)
+    }
+
+    /// Begins a request that was judged; `buffer` has the payload of a write.
+    pub fn start(self: &Rc<Self>, request: &WireRequest, buffer: Buffer, slot: Slot) {
+        let (transmission, request) = (self.clone(), *request);
+        let ring = self.connection.ring();
+        let in_parts = request.length >= NBD_SPARSE_READ_BYTES
+            && self.connection.structured.get()
+            && !request.flags.contains(CommandFlags::DF);
+        // One kind of task for each kind of request: what is frequent is small.
+        match request.command {
+            Command::READ if !in_parts => ring.spawn(async move {
+                transmission.read(&request).await;
+                drop(slot);
+            }),
+            Command::WRITE => ring.spawn(async move {
+                transmission.write(&request, buffer).await;
+                drop(slot);
+            }),
+            _ => ring.spawn(async move {
+                match request.command {
+                    Command::READ => transmission.read_sparse(&request).await,
+                    Command::BLOCK_STATUS => transmission.block_status(&request),
+                    _ => transmission.rest(&request).await,
+                }
+                drop(slot);
+            }),
+        }
+    }
+
+    /// Answers a failure of the volume.
+    pub(super) fn fail(&self, request: &WireRequest, error: &Error) {
+        trouble!(
+            "{}: {} of {} bytes at {} of volume {} failed: {error}",
+            self.connection.peer,
+            request.command.name(),
+            request.length,
+            request.offset,
+            self.channel.volume().name()
+        );
+        self.connection.refuse(request.cookie, errno(error.kind()));
+    }
+
+    fn end(&self, request: &WireRequest, result: Result<(), Error>) {
+        match result {
+            Ok(()) => self.connection.done(request.cookie),
+            Err(error) => self.fail(request, &error),
+        }
+    }
+
+    async fn read(&self, request: &WireRequest) {
+        if request.length == 0 {
+            return self.connection.done(request.cookie);
+        }
+        let buffer = Buffer::new(request.length as usize);
+        let Completion { result, buffer } = self.channel.submit(Request::read(request.offset, buffer)).await;
+        match result {
+            Ok(()) => self.connection.send_data(request.cookie, request.offset, buffer),
+            Err(error) => self.fail(request, &error),
+        }
+    }
+
+    async fn write(&self, request: &WireRequest, buffer: Buffer) {
+        if buffer.is_empty() {
+            return self.connection.done(request.cookie);
+        }
+        let write = Request::write(request.offset, buffer).with(durability(request.flags));
+        let Completion { result, .. } = self.channel.submit(write).await;
+        self.end(request, result);
+    }
+
+    /// What moves no data.
+    async fn rest(&self, request: &WireRequest) {
+        let result = match request.command {
+            Command::FLUSH => self.channel.submit(Request::flush()).await.result,
+            Command::TRIM => self.trim(request).await,
+            Command::WRITE_ZEROES => self.write_zeroes(request).await,
+            _ => self.cache(request).await,
+        };
+        if let Err(error) = &result
+            && request.flags.contains(CommandFlags::FAST_ZERO)
+            && error.kind() == crate::ErrorKind::Unsupported
+        {
+            // Nothing has gone wrong: the client asked whether there is a fast way.
+            return self.connection.refuse(request.cookie, errno(error.kind()));
+        }
+        self.end(request, result);
+    }
+
+    async fn trim(&self, request: &WireRequest) -> Result<(), Error> {
+        self.in_pieces(request, Verb::Discard, Flags::empty()).await?;
+        if request.flags.contains(CommandFlags::FUA) && request.length > 0 {
+            return self.channel.submit(Request::flush()).await.result;
+        }
+        Ok(())
+    }
+
+    async fn write_zeroes(&self, request: &WireRequest) -> Result<(), Error> {
+        let mut flags = durability(request.flags);
+        flags.set(Flags::MAY_UNMAP, !request.flags.contains(CommandFlags::NO_HOLE));
+        flags.set(Flags::FAST, request.flags.contains(CommandFlags::FAST_ZERO));
+        self.in_pieces(request, Verb::WriteZeroes, flags).await
+    }
+
+    /// Carries out a request without data, with a pause after each piece.
+    async fn in_pieces(&self, request: &WireRequest, verb: Verb, flags: Flags) -> Result<(), Error> {
+        let (mut at, end) = (request.offset, request.offset + u64::from(request.length));
+        while at < end {
+            let extent = Extent::new(at, (end - at).min(NBD_ZERO_BYTES));
+            self.channel.submit(Request::plain(verb, extent).with(flags)).await.result?;
+            at += extent.length;
+            if at < end {
+                self.connection.ring().yield_now().await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what the page cache would keep; where there is none, nothing is to be gained.
+    async fn cache(&self, request: &WireRequest) -> Result<(), Error> {
+        if self.channel.volume().is_direct() != Some(false) {
+            return Ok(());
+        }
+        let mut left = request.length as usize;
+        let mut at = request.offset;
+        let mut buffer = Buffer::new(left.min(FILL_BYTES));
+        while left > 0 {
+            buffer.set_len(left.min(FILL_BYTES));
+            let completion = self.channel.submit(Request::read(at, buffer)).await;
+            completion.result?;
+            buffer = completion.buffer;
+            left -= buffer.len();
+            at += buffer.len() as u64;
+        }
+        Ok(())
+    }
+}
+
+fn durability(flags: CommandFlags) -> Flags {
+    if flags.contains(CommandFlags::FUA) { Flags::FUA } else { Flags::empty() }
+}

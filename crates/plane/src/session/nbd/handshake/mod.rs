@@ -1,0 +1,88 @@
+//! The handshake of a connection: options in, replies out, until an export is chosen.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use state::{BASE_ALLOCATION_ID, Directory, Entry, Handshake, Offered, Refusal, Step};
+
+use std::rc::Rc;
+
+use wire::nbd::{CLIENT_FLAGS_LENGTH, Greeting, OPTION_HEADER_LENGTH, OptionHeader};
+
+use super::connection::Connection;
+use super::service::Service;
+use crate::limits::{LOGIN_TIME, NBD_OPTION_BYTES, NBD_OPTION_SKIP_BYTES};
+use crate::transport::{Gone, Reader};
+
+/// Why a handshake came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The peer or the network.
+    #[error(transparent)]
+    Gone(#[from] Gone),
+    /// It does not speak the protocol.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// What came is no option.
+    #[error("no NBD option but something else")]
+    Garbage,
+    /// An option that is too long even to be skipped.
+    #[error("an option with {0} bytes of data")]
+    TooLong(u32),
+    /// It takes too long.
+    #[error("the handshake took longer than {} seconds", LOGIN_TIME.as_secs())]
+    Slow,
+}
+
+/// Leads the handshake. `None`: the client ended it in good order.
+pub async fn negotiate(
+    service: &Rc<Service>,
+    connection: &Connection,
+    reader: &mut Reader,
+) -> Result<Option<Entry>, Failure> {
+    let ring = service.shard().ring();
+    let result = ring.timeout(LOGIN_TIME, exchange(service, connection, reader)).await;
+    result.unwrap_or(Err(Failure::Slow))
+}
+
+async fn exchange(
+    service: &Rc<Service>,
+    connection: &Connection,
+    reader: &mut Reader,
+) -> Result<Option<Entry>, Failure> {
+    connection.send_bytes(&Greeting { flags: Handshake::FLAGS }.encode());
+    let mut flags = [0; CLIENT_FLAGS_LENGTH];
+    reader.first(&mut flags).await?;
+    let mut handshake = Handshake::new(u32::from_be_bytes(flags))?;
+    let (mut data, mut replies) = (Vec::new(), Vec::new());
+    loop {
+        let mut header = [0; OPTION_HEADER_LENGTH];
+        reader.first(&mut header).await?;
+        let header = OptionHeader::decode(&header).map_err(|_| Failure::Garbage)?;
+        let length = header.length as usize;
+        let step = if length > NBD_OPTION_BYTES {
+            if length > NBD_OPTION_SKIP_BYTES {
+                return Err(Failure::TooLong(header.length));
+            }
+            reader.skip(length).await?;
+            handshake.too_long(header.option, &mut replies)?
+        } else {
+            data.resize(length, 0);
+            reader.exact(&mut data).await?;
+            handshake.option(header.option, &data, &service.view(), &mut replies)?
+        };
+        connection.send_bytes(&replies);
+        replies.clear();
+        match step {
+            Step::Continue => {}
+            Step::Enter(entry) => return Ok(Some(entry)),
+            Step::Leave => {
+                connection.outgoing.below(1).await;
+                return Ok(None);
+            }
+        }
+        // Whoever asks and does not listen gets no more.
+        connection.outgoing.below(1).await;
+    }
+}

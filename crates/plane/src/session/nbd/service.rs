@@ -1,0 +1,215 @@
+//! NBD on one core: connections come in, choose an export, and are served here until they leave.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring::{Detached, Peer, Socket};
+
+use super::connection::{Connection, Phase};
+use super::execute::Transmission;
+use super::export::{Exports, View};
+use super::handshake::{Failure, negotiate};
+use super::receive::receive;
+use crate::limits::{CONNECTIONS_PER_SHARD, DRAIN_TIME, LOGINS_PER_SHARD, RECEIVE_STALL, SEND_STALL};
+use crate::log::trouble;
+use crate::shard::Shard;
+use crate::spread::Welcome;
+use crate::transport::{Gone, Reader};
+use crate::volume::Channel;
+
+/// How often connections are looked at for peers that hang.
+const WATCH: Duration = Duration::from_secs(5);
+/// How often a node that stops looks whether its connections have come to rest.
+const REST_POLL: Duration = Duration::from_millis(5);
+
+/// What all cores of a node share.
+pub struct Node {
+    /// What can be chosen.
+    pub exports: Exports,
+}
+
+impl Node {
+    /// A node with these exports.
+    pub fn new(exports: Exports) -> Arc<Node> {
+        Arc::new(Node { exports })
+    }
+}
+
+/// NBD on one core.
+pub struct Service {
+    shard: Rc<Shard>,
+    node: Arc<Node>,
+    channels: Vec<Rc<Channel>>,
+    connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
+    handshakes: RefCell<VecDeque<Weak<Connection>>>,
+    next: Cell<u64>,
+    watching: Cell<bool>,
+    draining: Cell<bool>,
+}
+
+impl Service {
+    /// Starts NBD on `shard`.
+    pub fn install(shard: &Rc<Shard>, node: &Arc<Node>) -> Rc<Service> {
+        let channels = node.exports.list().iter().map(|export| shard.volume(export.volume)).collect();
+        let service = Rc::new(Service {
+            shard: shard.clone(),
+            node: node.clone(),
+            channels,
+            connections: RefCell::default(),
+            handshakes: RefCell::default(),
+            next: Cell::new(0),
+            watching: Cell::new(false),
+            draining: Cell::new(false),
+        });
+        shard.install(service.clone());
+        service
+    }
+
+    /// Its core.
+    pub fn shard(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+
+    /// The exports as this core knows them.
+    pub fn view(&self) -> View<'_> {
+        View { exports: &self.node.exports, channels: &self.channels }
+    }
+
+    /// Connections on this core.
+    pub fn connection_count(&self) -> usize {
+        self.connections.borrow().len()
+    }
+
+    /// A connection from its first byte to its end.
+    async fn serve(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader) {
+        self.shard.ring().spawn_later(connection.clone().run_sender());
+        let entry = match negotiate(&self, &connection, &mut reader).await {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return connection.close("it left"),
+            Err(failure) => return end_handshake(&connection, &failure),
+        };
+        let name = self.view().exports.list()[entry.export].name.as_str();
+        let peer = connection.peer;
+        tracing::info!(export = name, shard = self.shard.index(), "{peer} connected");
+        let channel = self.channels[entry.export].clone();
+        let transmission = Transmission::new(connection.clone(), channel, entry);
+        let end = receive(&transmission, &mut reader).await;
+        connection.phase.set(Phase::Idle);
+        match (connection.close_reason(), end) {
+            (None, Ok(())) => {
+                // Section "Terminating the transmission phase": what was asked for is carried out first.
+                self.shard.ring().timeout(DRAIN_TIME, connection.at_rest()).await;
+                tracing::info!(export = name, "{peer} disconnected");
+            }
+            (Some(reason), _) => trouble!("{peer} ({name}): connection closed: {reason}"),
+            (None, Err(end)) => trouble!("{peer} ({name}): connection closed: {end}"),
+        }
+        connection.close("it ended");
+        // It counts until the last of its requests has given its memory back.
+        connection.at_rest().await;
+    }
+
+    /// Looks at all connections now and then, as long as there are any.
+    async fn watch(self: Rc<Self>) {
+        while !self.connections.borrow().is_empty() {
+            self.shard.ring().sleep(WATCH).await;
+            let now = self.shard.ring().now();
+            for connection in self.connections.borrow().values() {
+                let sends = connection.outgoing.sending_since();
+                if sends.is_some_and(|since| now.since(since) > SEND_STALL) {
+                    let seconds = SEND_STALL.as_secs();
+                    connection.close(format!("it has not taken what is sent for {seconds} seconds"));
+                } else if connection.phase.get() == Phase::Receiving
+                    && now.since(connection.last_received.get()) > RECEIVE_STALL
+                {
+                    let seconds = RECEIVE_STALL.as_secs();
+                    connection
+                        .close(format!("it has sent half a request and nothing more for {seconds} seconds"));
+                }
+            }
+        }
+        self.watching.set(false);
+    }
+
+    /// Takes no more connections and no more requests, lets those in flight end for at most `grace`, and ends.
+    pub async fn drain(self: Rc<Self>, grace: Duration) {
+        self.draining.set(true);
+        let connections: Vec<_> = self.connections.borrow().values().cloned().collect();
+        for connection in &connections {
+            connection.draining.set(true);
+            if connection.phase.get() == Phase::Handshake {
+                connection.close("the node is stopping");
+            }
+        }
+        let deadline = self.shard.ring().now() + grace;
+        while !connections.iter().all(|connection| connection.is_quiet()) {
+            if self.shard.ring().now() >= deadline {
+                break;
+            }
+            self.shard.ring().sleep(REST_POLL).await;
+        }
+        for connection in connections {
+            connection.close("the node is stopping");
+            connection.at_rest().await;
+        }
+    }
+}
+
+impl Welcome for Service {
+    fn shard(&self) -> &Rc<Shard> {
+        &self.shard
+    }
+
+    fn is_draining(&self) -> bool {
+        self.draining.get()
+    }
+
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer) {
+        let count = self.connection_count();
+        if self.draining.get() || count >= CONNECTIONS_PER_SHARD {
+            trouble!("{peer}: closed, this core has {count} NBD connections already");
+            return;
+        }
+        let ring = self.shard.ring();
+        let socket = Socket::attach(ring, socket);
+        let reader = Reader::new(ring.clone(), socket.clone());
+        let connection = Connection::new(ring.clone(), socket, peer, reader.last_received());
+        let mut handshakes = self.handshakes.borrow_mut();
+        let unfinished = |connection: &Weak<Connection>| {
+            connection.upgrade().is_some_and(|connection| connection.phase.get() == Phase::Handshake)
+        };
+        handshakes.retain(unfinished);
+        if handshakes.len() >= LOGINS_PER_SHARD
+            && let Some(oldest) = handshakes.pop_front().and_then(|connection| connection.upgrade())
+        {
+            // Who has been dawdling longest goes; a newcomer may be somebody with a purpose.
+            oldest.close("too many connections are in their handshake");
+        }
+        handshakes.push_back(Rc::downgrade(&connection));
+        drop(handshakes);
+        let number = self.next.get();
+        self.next.set(number + 1);
+        self.connections.borrow_mut().insert(number, connection.clone());
+        let service = self.clone();
+        ring.spawn_later(async move {
+            service.clone().serve(connection, reader).await;
+            service.connections.borrow_mut().remove(&number);
+        });
+        if !self.watching.replace(true) {
+            ring.spawn_later(self.clone().watch());
+        }
+    }
+}
+
+/// Says why a handshake failed; a peer that just went away (a port scan, a health check) is not worth a line.
+fn end_handshake(connection: &Connection, failure: &Failure) {
+    let ours = connection.close_reason();
+    if !matches!(failure, Failure::Gone(Gone::Closed)) || ours.is_some() {
+        let reason = ours.unwrap_or_else(|| failure.to_string());
+        trouble!("{}: closed during the NBD handshake: {reason}", connection.peer);
+    }
+    connection.close(failure.to_string());
+}

@@ -1,0 +1,134 @@
+//! What a request is refused for, by the rules of the protocol.
+
+use wire::nbd::{Command, CommandFlags, Errno, Request};
+
+use super::receive::judge;
+use crate::limits::NBD_PAYLOAD_BYTES;
+use crate::request::Geometry;
+
+const SIZE: u64 = 1 << 30;
+
+fn geometry() -> Geometry {
+    Geometry {
+        block_size: 512,
+        physical_block_size: 4096,
+        blocks: SIZE / 512,
+        write_cache: true,
+        read_only: false,
+        discard: true,
+        discard_zeroes: true,
+        discard_granularity: 4096,
+    }
+}
+
+fn request(command: Command, offset: u64, length: u32) -> Request {
+    Request { flags: CommandFlags::empty(), command, cookie: 1, offset, length }
+}
+
+fn error(request: &Request) -> Errno {
+    judge(request, &geometry(), true, true).err().map_or(Errno::OK, |refused| refused.error)
+}
+
+#[test]
+fn beyond_the_end_writes_find_no_space_and_the_rest_is_invalid() {
+    for (command, expected) in [
+        (Command::READ, Errno::EINVAL),
+        (Command::WRITE, Errno::ENOSPC),
+        (Command::WRITE_ZEROES, Errno::ENOSPC),
+        (Command::TRIM, Errno::EINVAL),
+        (Command::CACHE, Errno::EINVAL),
+        (Command::BLOCK_STATUS, Errno::EINVAL),
+    ] {
+        assert_eq!(error(&request(command, SIZE - 512, 512)), Errno::OK, "{command:?}");
+        for (offset, length) in [(SIZE, 512), (SIZE - 512, 1024), (u64::MAX - 511, 512), (u64::MAX, u32::MAX)]
+        {
+            let length =
+                if command == Command::WRITE || command == Command::READ { length.min(1024) } else { length };
+            assert_eq!(error(&request(command, offset, length)), expected, "{command:?} {offset} {length}");
+        }
+    }
+}
+
+#[test]
+fn a_flag_is_for_its_command_alone() {
+    let all = [
+        (CommandFlags::NO_HOLE, Command::WRITE_ZEROES),
+        (CommandFlags::FAST_ZERO, Command::WRITE_ZEROES),
+        (CommandFlags::DF, Command::READ),
+        (CommandFlags::REQ_ONE, Command::BLOCK_STATUS),
+    ];
+    let commands = [
+        Command::READ,
+        Command::WRITE,
+        Command::TRIM,
+        Command::CACHE,
+        Command::WRITE_ZEROES,
+        Command::BLOCK_STATUS,
+    ];
+    for command in commands {
+        let with = |flags| error(&Request { flags, ..request(command, 0, 512) });
+        assert_eq!(with(CommandFlags::FUA), Errno::OK);
+        assert_eq!(with(CommandFlags::from_bits_retain(0x8000)), Errno::EINVAL);
+        for (flag, home) in all {
+            assert_eq!(
+                with(flag),
+                if command == home { Errno::OK } else { Errno::EINVAL },
+                "{command:?} {flag:?}"
+            );
+        }
+    }
+    let df = Request { flags: CommandFlags::DF, ..request(Command::READ, 0, 512) };
+    assert_eq!(
+        judge(&df, &geometry(), false, false).unwrap_err().error,
+        Errno::EINVAL,
+        "without structured replies"
+    );
+}
+
+#[test]
+fn a_long_read_is_too_large_in_one_piece_and_invalid_otherwise() {
+    let length = NBD_PAYLOAD_BYTES as u32;
+    assert_eq!(error(&request(Command::READ, 0, length)), Errno::OK);
+    assert_eq!(error(&request(Command::READ, 0, length + 512)), Errno::EINVAL);
+    let whole = Request { flags: CommandFlags::DF, ..request(Command::READ, 0, length + 512) };
+    assert_eq!(error(&whole), Errno::EOVERFLOW);
+    assert_eq!(
+        error(&request(Command::TRIM, 0, SIZE as u32)),
+        Errno::OK,
+        "what has no payload has no such bound"
+    );
+}
+
+#[test]
+fn a_read_only_export_permits_no_change() {
+    let fixed = Geometry { read_only: true, ..geometry() };
+    for (command, expected) in [
+        (Command::READ, None),
+        (Command::FLUSH, None),
+        (Command::WRITE, Some(Errno::EPERM)),
+        (Command::TRIM, Some(Errno::EPERM)),
+        (Command::WRITE_ZEROES, Some(Errno::EPERM)),
+    ] {
+        let length = if command == Command::FLUSH { 0 } else { 512 };
+        let judged = judge(&request(command, 0, length), &fixed, true, true);
+        assert_eq!(judged.err().map(|refused| refused.error), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn the_rest_of_the_rules() {
+    assert_eq!(error(&request(Command::READ, 100, 512)), Errno::EINVAL, "a crooked offset");
+    assert_eq!(error(&request(Command::WRITE, 0, 100)), Errno::EINVAL, "a crooked length");
+    assert_eq!(error(&request(Command::FLUSH, 0, 512)), Errno::EINVAL, "a flush of a part");
+    assert_eq!(error(&request(Command::BLOCK_STATUS, 0, 0)), Errno::EINVAL, "status of nothing");
+    assert_eq!(error(&request(Command::READ, 0, 0)), Errno::OK, "a read of nothing");
+    assert_eq!(error(&request(Command(8), 0, 512)), Errno::EINVAL, "a command that is not known");
+    let status = request(Command::BLOCK_STATUS, 0, 512);
+    assert_eq!(
+        judge(&status, &geometry(), true, false).unwrap_err().error,
+        Errno::EINVAL,
+        "without a context"
+    );
+    let rigid = Geometry { discard: false, ..geometry() };
+    assert_eq!(judge(&request(Command::TRIM, 0, 512), &rigid, true, true).unwrap_err().error, Errno::EINVAL);
+}
