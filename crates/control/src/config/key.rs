@@ -14,7 +14,7 @@ pub struct Key {
 }
 
 /// Every section by its title, with its keys, in the order of the reference.
-pub fn sections() -> [(&'static str, &'static [Key]); 6] {
+pub fn sections() -> [(&'static str, &'static [Key]); 7] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
