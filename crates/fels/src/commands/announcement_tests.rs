@@ -134,6 +134,7 @@ fn a_volume_over_nvme_is_announced_with_its_namespace() {
         iscsi: portals(["127.0.0.1:3260"]),
         nvme: portals(["127.0.0.1:4420"]),
         nvme_discovery: portals(["127.0.0.1:8009"]),
+        ..Portals::default()
     };
     let said = announcement(&config, &portals);
     let listening = "\
