@@ -266,6 +266,11 @@ impl Node {
         format!("nbd+unix:///{volume}?socket={}", self.nbd_socket().display())
     }
 
+    /// `nvme://` URL of a volume.
+    pub fn nvme_url(&self, volume: &str) -> String {
+        format!("nvme://127.0.0.1:{}/nqn.2026-11.internal.fels:{volume}/1", self.nvme_ports().0)
+    }
+
     /// The unix socket on which NBD is served.
     pub fn nbd_socket(&self) -> PathBuf {
         self.data.join("nbd.sock")

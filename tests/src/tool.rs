@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Which Debian package brings which program.
 const PACKAGES: &[(&str, &str)] = &[
@@ -217,11 +217,18 @@ impl Running {
 
     /// What it has written to its standard output so far.
     pub fn stdout_so_far(&self) -> String {
-        use std::os::unix::fs::FileExt as _;
-        // Positioned reads leave the offset alone, which the child shares.
-        let mut bytes = vec![0; self.stdout.metadata().map_or(0, |metadata| metadata.len() as usize)];
-        let count = self.stdout.read_at(&mut bytes, 0).unwrap_or(0);
-        String::from_utf8_lossy(&bytes[..count]).into_owned()
+        so_far(&self.stdout)
+    }
+
+    /// What it has written to its standard error so far.
+    pub fn stderr_so_far(&self) -> String {
+        so_far(&self.stderr)
+    }
+
+    /// Sends SIGINT to it alone, not to what it has started.
+    pub fn interrupt(&self) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process id");
+        kill_process(pid, Signal::INT).expect("the program can be signalled");
     }
 }
 
@@ -282,6 +289,14 @@ impl fmt::Display for Outcome {
 
 fn scratch_file() -> File {
     tempfile::tempfile().expect("a temporary file can be made")
+}
+
+fn so_far(file: &File) -> String {
+    use std::os::unix::fs::FileExt as _;
+    // Positioned reads leave the offset alone, which the child shares.
+    let mut bytes = vec![0; file.metadata().map_or(0, |metadata| metadata.len() as usize)];
+    let count = file.read_at(&mut bytes, 0).unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
 fn contents(file: &mut File) -> String {

@@ -38,6 +38,14 @@ pub enum LabError {
         /// What to do.
         hint: String,
     },
+    /// fio did not run, or did not measure.
+    #[error("{problem}; hint: {hint}")]
+    Fio {
+        /// What went wrong, with fio's own words.
+        problem: String,
+        /// What to do.
+        hint: String,
+    },
     /// The reactor of a thread did not start.
     #[error(transparent)]
     Reactor(#[from] ring::StartError),

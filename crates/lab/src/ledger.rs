@@ -43,6 +43,11 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// So many that somebody else has found and named.
+    pub fn counted(count: u64) -> Findings {
+        Findings { count, ..Findings::default() }
+    }
+
     /// One more, if it is not known already.
     pub fn add(&mut self, block: u64, expected: Generation, wrong: Wrong) {
         if self.seen.len() < DISTINCT && !self.seen.insert(block) {

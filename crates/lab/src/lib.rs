@@ -5,8 +5,10 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures for people need a few digits, not all 64 bits")]
 
+pub mod compare;
 mod cpu;
 mod error;
+pub mod fio;
 pub mod initiator;
 pub mod journal;
 pub mod ledger;

@@ -35,6 +35,8 @@ pub struct Report {
     pub host: Host,
     /// What was measured.
     pub target: String,
+    /// Another program than the lab, and what it was given.
+    pub measured_by: Option<String>,
     /// The profile's name.
     pub profile: Option<String>,
     /// Somebody ended it early.
@@ -116,6 +118,10 @@ pub struct TestReport {
     pub proven_bytes: u64,
     /// Verified: wrong blocks.
     pub findings: Findings,
+    /// Verified by another program: which checks it made.
+    pub verified_by: Option<String>,
+    /// Verified by another program: what it found wrong, in its words.
+    pub wrong_texts: Vec<String>,
     /// What one has to know to judge the figures.
     pub remarks: Vec<String>,
 }
@@ -190,7 +196,7 @@ impl Latency {
 }
 
 impl Summary {
-    fn of(tally: &Tally, span_s: f64) -> Summary {
+    pub(crate) fn of(tally: &Tally, span_s: f64) -> Summary {
         let per_second = |count: u64| if span_s > 0.0 { count as f64 / span_s } else { 0.0 };
         Summary {
             operations: tally.operations,
@@ -264,6 +270,8 @@ pub(crate) fn test_report(
         backlog_max: measured.seconds.iter().map(|second| second.backlog).max().unwrap_or(0),
         proven_bytes: measured.ended.proven_bytes,
         findings: measured.ended.findings,
+        verified_by: None,
+        wrong_texts: Vec::new(),
         remarks: Vec::new(),
     };
     report.remarks = remarks(&report);
@@ -271,7 +279,7 @@ pub(crate) fn test_report(
 }
 
 /// What one has to know to judge the figures.
-fn remarks(report: &TestReport) -> Vec<String> {
+pub(crate) fn remarks(report: &TestReport) -> Vec<String> {
     let mut remarks = Vec::new();
     // A last second that was cut short says nothing.
     let seconds: Vec<_> = report.seconds.iter().filter(|second| second.span_s > 0.5).collect();
@@ -376,9 +384,14 @@ impl Report {
 
     /// Everything, for `--json`.
     pub fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| format!("{{\"error\": {:?}}}", error.to_string()))
+        json(self)
     }
+}
+
+/// As the files of `--json` are written.
+pub(crate) fn json(report: &impl Serialize) -> String {
+    serde_json::to_string_pretty(report)
+        .unwrap_or_else(|error| format!("{{\"error\": {:?}}}", error.to_string()))
 }
 
 #[cfg(test)]

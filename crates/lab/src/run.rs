@@ -1,6 +1,7 @@
 //! Runs tests one after the other: threads, samples, the lab's own ceiling; and checks journals.
 
 mod measure;
+mod probe;
 mod verify;
 
 use std::path::PathBuf;
@@ -14,8 +15,8 @@ use crate::initiator::OpenOptions;
 use crate::load::Load;
 use crate::report::{self, Report, TestReport};
 use crate::target::Target;
-use measure::Measurement;
-pub(crate) use measure::{Measured, Second};
+pub(crate) use measure::{Measured, Measurement, Second};
+pub(crate) use probe::probe;
 
 /// How long the lab's own ceiling is measured.
 const CEILING_TIME: Duration = Duration::from_secs(1);
@@ -85,11 +86,12 @@ pub fn run(
             break;
         }
         let number = (index + 1, options.tests.len());
+        // One thread writes a journal: its order is the order of the acknowledgements.
         let measurement = Measurement {
             target: &options.target,
             load: &test.load,
             open: &options.open,
-            threads: threads(options, &test.load),
+            threads: if options.journal.is_some() { 1 } else { threads(options.threads, &test.load) },
             journal: options.journal.as_deref(),
         };
         let measured = measurement.run(&test.name, number, &mut progress, stop)?;
@@ -104,13 +106,13 @@ pub fn run(
         tests.push(report::test_report(&test.name, &test.load, measured, ceiling.as_ref()));
     }
     report::flag_identical_tests(&mut tests);
-    let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Report {
         schema: report::SCHEMA,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        ended_unix_s: started.as_secs(),
+        ended_unix_s: unix_s(),
         host: report::Host::this(),
         target: options.target.to_string(),
+        measured_by: None,
         profile: options.profile.clone(),
         interrupted: stop.load(Ordering::Relaxed),
         tests,
@@ -118,7 +120,7 @@ pub fn run(
 }
 
 /// The same load without what the lab does not do itself.
-fn ceiling_load(load: &Load) -> Load {
+pub(crate) fn ceiling_load(load: &Load) -> Load {
     Load {
         offset: 0,
         size: load.size,
@@ -152,9 +154,13 @@ fn check(options: &RunOptions) -> Result<(), LabError> {
     Ok(())
 }
 
-/// One thread writes a journal: its order is the order of the acknowledgements.
-fn threads(options: &RunOptions, load: &Load) -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let wanted = if options.journal.is_some() { 1 } else { options.threads.unwrap_or(cores) };
-    wanted.clamp(1, (load.jobs as usize).max(1))
+/// As many as there are cores, if nothing else is asked for, and no more than jobs.
+pub(crate) fn threads(wanted: Option<usize>, load: &Load) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    wanted.unwrap_or_else(cores).clamp(1, (load.jobs as usize).max(1))
+}
+
+/// Seconds since 1970.
+pub(crate) fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

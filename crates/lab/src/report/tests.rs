@@ -76,6 +76,7 @@ fn the_table_has_the_columns_of_the_profile() {
         ended_unix_s: 0,
         host: Host { name: "host".to_owned(), kernel: "6.1".to_owned(), cpus: 2 },
         target: "null:".to_owned(),
+        measured_by: None,
         profile: Some("vmware".to_owned()),
         interrupted: true,
         tests: vec![test],

@@ -19,6 +19,9 @@ pub fn table(report: &Report) -> String {
     let mut out = String::new();
     let profile = report.profile.as_deref().map_or_else(String::new, |name| format!(", profile {name}"));
     line!(out, "target {}{profile}", report.target);
+    if let Some(program) = &report.measured_by {
+        line!(out, "measured by {program}");
+    }
     line!(out, "host {} ({} CPUs, Linux {})", report.host.name, report.host.cpus, report.host.kernel);
     line!(out, "");
     line!(out, "{:NAME$} | Latency ms |      IO/s |  MB/s (MiB/s) | lab's own IO/s | lab CPUs", "test");
@@ -72,7 +75,16 @@ fn details(out: &mut String, test: &TestReport) {
     if let Some((least, most)) = extremes(&test.seconds) {
         line!(out, "  per second: {least:.0} to {most:.0} IO/s");
     }
-    if load.verify {
+    if let Some(check) = &test.verified_by {
+        line!(out, "  verified by {check}: {} wrong", test.findings.count);
+        for text in &test.wrong_texts {
+            line!(out, "  WRONG {text}");
+        }
+        let more = test.findings.count.saturating_sub(test.wrong_texts.len() as u64);
+        if more > 0 {
+            line!(out, "  WRONG and {more} more");
+        }
+    } else if load.verify {
         line!(
             out,
             "  verified: {} MiB read again in the final pass, {} wrong blocks",

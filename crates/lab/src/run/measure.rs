@@ -23,12 +23,12 @@ const LEAD: Duration = Duration::from_millis(50);
 
 /// One load on one target.
 #[derive(Clone, Copy)]
-pub(super) struct Measurement<'a> {
-    pub(super) target: &'a Target,
-    pub(super) load: &'a Load,
-    pub(super) open: &'a OpenOptions,
-    pub(super) threads: usize,
-    pub(super) journal: Option<&'a Path>,
+pub(crate) struct Measurement<'a> {
+    pub(crate) target: &'a Target,
+    pub(crate) load: &'a Load,
+    pub(crate) open: &'a OpenOptions,
+    pub(crate) threads: usize,
+    pub(crate) journal: Option<&'a Path>,
 }
 
 /// One second of all threads.
@@ -73,7 +73,7 @@ struct Part {
 
 impl Measurement<'_> {
     /// Opens all sessions, starts all jobs at once, and gathers.
-    pub(super) fn run(
+    pub(crate) fn run(
         self,
         name: &str,
         number: (usize, usize),

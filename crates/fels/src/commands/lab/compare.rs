@@ -1,0 +1,158 @@
+//! `fels lab compare`: several targets in turns.
+
+use super::flags::{LoadFlags, OpenFlags};
+use super::progress::ProgressLine;
+use super::{failure, stop_flag, write_json};
+use crate::message::{Failure, print};
+use clap::Args;
+use lab::Target;
+use lab::compare::{self, CompareOptions, CompareReport, NamedTarget};
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  fels lab compare nvme://127.0.0.1/nqn.2026-11.internal.fels:demo/1 nbd://127.0.0.1/demo --profile vmware --time 30
+  fels lab compare old=file:/dev/sdb new=file:/dev/sdc --rw randrw --rwmix 70 --bs 8k --rounds 7 --json both.json";
+
+/// Run one profile against several targets in turns, and print the factors between them
+///
+/// Every round measures each target once, and begins with the next one. The table has medians over the rounds, as
+/// factors of the first target, with the least and the most beside; it says which figures are doubtful: identical
+/// samples, a machine that drifts, a lab that is the limit. Writes destroy what is there.
+///
+/// Ctrl-C prints what was measured before the measurement at hand; a second one ends at once. Ends with 1 if a target went
+/// away or a block was wrong.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Compare {
+    /// Two targets or more, the first is the base: addresses as of `fels lab run --target`, or name=address
+    #[arg(value_name = "[NAME=]URL", required = true, value_parser = named)]
+    targets: Vec<Named>,
+    /// A profile of `fels lab profiles`; without one, the flags below are the load
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// How often every target is measured on every test
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
+    open: OpenFlags,
+    /// Write everything measured to FILE, every sample too; - is the standard output, instead of the table
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Do not measure the lab itself in every round
+    #[arg(long)]
+    no_ceiling: bool,
+}
+
+/// A target, and its name if it was given one.
+#[derive(Clone, Debug, PartialEq)]
+struct Named {
+    name: Option<String>,
+    target: Target,
+}
+
+fn named(text: &str) -> Result<Named, String> {
+    // Addresses have a colon before they have an equals sign.
+    let name = text.split_once('=').filter(|(name, _)| !name.contains([':', '/']));
+    let (name, address) = name.map_or((None, text), |(name, address)| (Some(name), address));
+    if name.is_some_and(|name| name.trim().is_empty()) {
+        return Err("the name before the = is empty".to_owned());
+    }
+    let target = address.parse::<Target>().map_err(|error| error.to_string())?;
+    Ok(Named { name: name.map(str::to_owned), target })
+}
+
+/// Names for the columns: what was given, or the scheme; with a number where that is not enough.
+fn names(targets: &[Named]) -> Vec<String> {
+    let scheme = |named: &Named| {
+        let address = named.target.to_string();
+        address.split(':').next().unwrap_or_default().to_owned()
+    };
+    let plain: Vec<String> =
+        targets.iter().map(|named| named.name.clone().unwrap_or_else(|| scheme(named))).collect();
+    let numbered = |(index, name): (usize, &String)| {
+        let others = plain.iter().filter(|other| *other == name).count();
+        let place = 1 + plain[..index].iter().filter(|other| *other == name).count();
+        let given = targets[index].name.is_some();
+        if others > 1 && !given { format!("{name}-{place}") } else { name.clone() }
+    };
+    plain.iter().enumerate().map(numbered).collect()
+}
+
+pub fn run(arguments: &Compare) -> Result<(), Failure> {
+    if arguments.targets.len() < 2 {
+        return Err(Failure::usage(
+            "one target only: there is nothing to compare it with",
+            "name another one behind it, or use `fels lab run`",
+        ));
+    }
+    let names = names(&arguments.targets);
+    let targets = arguments.targets.iter().zip(names);
+    let targets = targets.map(|(named, name)| {
+        arguments.open.complete(&named.target).map(|target| NamedTarget { name, target })
+    });
+    let options = CompareOptions {
+        targets: targets.collect::<Result<_, _>>()?,
+        profile: arguments.profile.clone(),
+        tests: arguments.load.tests(arguments.profile.as_deref())?,
+        rounds: arguments.rounds,
+        open: arguments.open.options(),
+        threads: arguments.load.threads,
+        ceiling: !arguments.no_ceiling,
+    };
+    let stop = stop_flag()?;
+    let mut line = ProgressLine::with_every_end();
+    let result = compare::compare(&options, |progress| line.show(progress), &stop);
+    line.clear();
+    let report = result.map_err(|error| failure(&error))?;
+    if let Some(path) = &arguments.json {
+        write_json(path, &report.to_json())?;
+    }
+    if arguments.json.as_deref() != Some(Path::new("-")) {
+        print(&compare::table(&report))?;
+    }
+    verdict(&report)
+}
+
+fn verdict(report: &CompareReport) -> Result<(), Failure> {
+    match (report.wrong_blocks(), report.lost.as_slice()) {
+        (0, []) => Ok(()),
+        (0, lost) => {
+            let told: Vec<_> =
+                lost.iter().map(|lost| format!("{} was lost in round {}", lost.target, lost.round)).collect();
+            Err(Failure::new(
+                told.join(", "),
+                Some("look at its log; the table has what was measured before"),
+            ))
+        }
+        (wrong, _) => Err(Failure::new(
+            format!("{wrong} blocks are wrong"),
+            Some("the target lost or changed data: keep its files and logs"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(texts: &[&str]) -> Vec<String> {
+        names(&texts.iter().map(|text| named(text).unwrap()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn columns_are_named_by_people_or_by_schemes() {
+        let unix = "nbd+unix:///demo?socket=/run/a=b";
+        assert_eq!(of(&["null:", unix, "disk=file:/a"]), ["null", "nbd+unix", "disk"]);
+        assert_eq!(of(&["file:/a", "file:/b", "nbd://host/x"]), ["file-1", "file-2", "nbd"]);
+        assert_eq!(of(&["file:/a=b"]), ["file"]);
+        assert_eq!(named(&format!("old={unix}")).unwrap().target.to_string(), unix);
+        for (text, part) in [("=null:", "is empty"), ("a=ftp://x", "hint: use one of"), ("old", "no scheme")]
+        {
+            let error = named(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+}

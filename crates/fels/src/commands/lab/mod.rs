@@ -1,0 +1,98 @@
+//! `fels lab`: measures, compares, verifies what a crash left, and lists the profiles.
+
+mod compare;
+mod fio;
+mod flags;
+mod profiles;
+mod progress;
+mod run;
+mod verify;
+
+use crate::message::{Failure, print};
+use clap::{Args, Subcommand};
+use lab::{LabError, report};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a process ends with that a second signal stopped, as shells have it for SIGINT.
+const INTERRUPTED: i32 = 130;
+
+/// Measure a target: profiles and loads of one's own
+#[derive(Debug, Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Box<run::Run>),
+    Compare(Box<compare::Compare>),
+    Fio(Box<fio::Fio>),
+    Verify(Box<verify::Verify>),
+    Profiles(profiles::Profiles),
+}
+
+pub fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
+        Command::Fio(arguments) => fio::run(arguments),
+        Command::Verify(arguments) => verify::run(arguments),
+        Command::Profiles(_) => profiles::run(),
+    }
+}
+
+/// A lab's error has its hint in its sentence.
+fn failure(error: &LabError) -> Failure {
+    let text = error.to_string();
+    match text.split_once("; hint: ") {
+        Some((sentence, hint)) => Failure::new(sentence, Some(hint)),
+        None => Failure::new(text, None),
+    }
+}
+
+/// The flag that the first signal sets; the second one ends the process.
+fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let failed = |error| Failure::new(format!("the handlers of signals cannot be set: {error}"), None);
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT] {
+        // In this order: the first signal finds it unarmed and arms it.
+        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, stop.clone())
+            .map_err(failed)?;
+        signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;
+    }
+    Ok(stop)
+}
+
+/// Prints a report, writes it as JSON where that is wanted, and fails if something failed or was wrong.
+fn show(report: &report::Report, json: Option<&Path>) -> Result<(), Failure> {
+    let to_stdout = json == Some(Path::new("-"));
+    if let Some(path) = json {
+        write_json(path, &report.to_json())?;
+    }
+    if !to_stdout {
+        print(&report::table(report))?;
+    }
+    let wrong: u64 = report.tests.iter().map(|test| test.findings.count).sum();
+    let errors: u64 = report.tests.iter().map(|test| test.errors).sum();
+    match (wrong, errors) {
+        (0, 0) => Ok(()),
+        (0, errors) => Err(Failure::new(format!("{errors} operations failed"), None)),
+        (wrong, _) => Err(Failure::new(
+            format!("{wrong} blocks are wrong"),
+            Some("the target lost or changed data: keep its files and logs"),
+        )),
+    }
+}
+
+fn write_json(path: &Path, json: &str) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return print(&format!("{json}\n"));
+    }
+    std::fs::write(path, json).map_err(|error| {
+        Failure::new(format!("{}: {error}", path.display()), Some("check the path and the space on its disk"))
+    })
+}
