@@ -138,6 +138,7 @@ fn portals(config: &Config) -> Portals {
         nbd_socket: nbd.and_then(|nbd| nbd.socket.clone()),
         nvme: nvme.map_or_else(Vec::new, |nvme| nvme.listen.clone()),
         nvme_discovery: nvme.map_or_else(Vec::new, |nvme| nvme.discovery.clone()),
+        nvme_referrals: nvme.map_or_else(Vec::new, |nvme| nvme.referrals.clone()),
     }
 }
 

@@ -162,10 +162,12 @@ impl Core {
             nbd_socket: portals.nbd_socket.clone(),
             nvme: nvme.addresses,
             nvme_discovery: discovery.addresses,
+            nvme_referrals: portals.nvme_referrals.clone(),
         };
         // Only when all are open: a node listens everywhere or nowhere.
         self.iscsi.node().set_portals(open.iscsi.clone());
-        self.nvme.node().set_portals(open.nvme.clone(), open.nvme_discovery.clone());
+        let nvme_node = self.nvme.node();
+        nvme_node.set_portals(open.nvme.clone(), open.nvme_discovery.clone(), open.nvme_referrals.clone());
         for listener in iscsi.listeners {
             ring.spawn_later(accept(self.iscsi.clone(), listener));
         }
@@ -216,6 +218,8 @@ pub struct Portals {
     pub nvme: Vec<SocketAddr>,
     /// NVMe/TCP: where hosts look for discovery controllers.
     pub nvme_discovery: Vec<SocketAddr>,
+    /// NVMe/TCP: discovery services elsewhere that ours names to hosts.
+    pub nvme_referrals: Vec<SocketAddr>,
 }
 
 /// Portals of one protocol that are open.

@@ -82,8 +82,27 @@ pub const SEND_STALL: Duration = Duration::from_secs(30);
 
 /// Time in which a peer that has begun a request has to send some more of it, where the protocol has no pings.
 pub const RECEIVE_STALL: Duration = Duration::from_secs(30);
+
 /// NVMe controllers of one node: each has an admin queue and its state.
 pub const CONTROLLERS: usize = 16_384;
+
+/// NVMe controllers of one subsystem, or of the discovery service: no subsystem takes the others' places.
+pub const CONTROLLERS_PER_SUBSYSTEM: usize = 4096;
+
+/// NVMe controllers of one subsystem that one host has: one for each path, and those of lost paths that still wait for
+/// their commands to end.
+pub const CONTROLLERS_PER_HOST: usize = 64;
+
+/// Namespaces of one NVMe subsystem, and the highest NSID: what one list of Identify shows.
+pub const NVME_NAMESPACES: u32 = 1024;
+
+/// Time in which an NVMe controller that is reset or shut down has to end its commands; afterwards it reports a fatal
+/// status. Below what CAP.TO tells hosts to wait.
+pub const NVME_RESET_TIME: Duration = Duration::from_secs(20);
+
+/// Time that data in an NVMe capsule waits for memory before its command is refused, to be repeated: hosts give a
+/// command 30 seconds.
+pub const NVME_MEMORY_TIME: Duration = Duration::from_secs(4);
 
 /// I/O queues of one NVMe controller; hosts make one per core.
 pub const NVME_QUEUES: u16 = 128;
@@ -187,4 +206,7 @@ const _: () = {
     assert!(LOGIN_RESPONSE_BYTES <= REQUEST_TEXT_BYTES && REQUEST_TEXT_BYTES <= TEXT_ANSWER_BYTES);
     assert!(RECEIVE_DATA_SEGMENT_BYTES <= BURST_BYTES, "a first burst fits a burst");
     assert!(LOGIN_TIME.as_secs() < SEND_STALL.as_secs() * 2);
+    assert!(CONTROLLERS_PER_HOST <= CONTROLLERS_PER_SUBSYSTEM && CONTROLLERS_PER_SUBSYSTEM <= CONTROLLERS);
+    assert!(CONTROLLERS < 0xffef, "identifiers of controllers have 16 bits, and some are reserved");
+    assert!(NVME_MEMORY_TIME.as_secs() < NVME_RESET_TIME.as_secs());
 };

@@ -12,6 +12,8 @@ use wire::nvme::nqn;
 pub const NQN_PREFIX: &str = "nqn.2026-11.internal.fels:";
 /// The port that IANA has given to NVMe over TCP.
 const PORT: u16 = 4420;
+/// Referrals of one node: every host reads all of them.
+const MOST_REFERRALS: usize = 64;
 /// The port that IANA has given to NVMe discovery over TCP.
 const DISCOVERY_PORT: u16 = 8009;
 
@@ -28,6 +30,12 @@ pub(super) const KEYS: &[Key] = &[
         default: "`[\"127.0.0.1:8009\"]`",
         says: "Portals where hosts look for the discovery service; `[]` is none beside `listen`.",
     },
+    Key {
+        name: "referrals",
+        takes: "list of `\"address:port\"`",
+        default: "`[]`",
+        says: "Discovery services of other nodes, which hosts that ask this one are told of.",
+    },
 ];
 
 /// The NVMe/TCP target.
@@ -37,6 +45,8 @@ pub struct Nvme {
     pub listen: Vec<SocketAddr>,
     /// Portals of the discovery service.
     pub discovery: Vec<SocketAddr>,
+    /// Discovery services of other nodes.
+    pub referrals: Vec<SocketAddr>,
 }
 
 /// The section with the places that later checks point to.
@@ -62,7 +72,31 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Opt
     let table = value?.table(problems, "a section", "in [nvme]", KEYS)?;
     let (listen, listen_spans) = portals(problems, table.value("listen"), PORT, false);
     let (discovery, discovery_spans) = portals(problems, table.value("discovery"), DISCOVERY_PORT, true);
-    Some(ReadNvme { nvme: Nvme { listen, discovery }, listen_spans, discovery_spans })
+    let referrals = referrals(problems, table.value("referrals"));
+    Some(ReadNvme { nvme: Nvme { listen, discovery, referrals }, listen_spans, discovery_spans })
+}
+
+/// Where others listen: anywhere, but somewhere that a host can go to.
+fn referrals(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Vec<SocketAddr> {
+    let Some(value) = value else { return Vec::new() };
+    let ReadPortals { listen, spans } = portal::read(problems, value, DISCOVERY_PORT, true);
+    for (address, span) in listen.iter().zip(spans) {
+        if address.ip().is_unspecified() || address.port() == 0 {
+            problems.add_hint(
+                span,
+                format!("`{address}` is nowhere that a host could go to"),
+                format!("name the other node's address and port: \"192.0.2.7:{DISCOVERY_PORT}\""),
+            );
+        }
+    }
+    if listen.len() > MOST_REFERRALS {
+        problems.add_hint(
+            value.span(),
+            format!("{} referrals are too many", listen.len()),
+            format!("name up to {MOST_REFERRALS}"),
+        );
+    }
+    listen
 }
 
 fn portals(

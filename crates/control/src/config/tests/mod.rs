@@ -23,6 +23,7 @@ socket = "run/nbd.sock"
 [nvme]
 listen = ["127.0.0.1:4420", "[::1]:0"]
 discovery = []
+referrals = ["192.0.2.7:8009", "[2001:db8::7]:8009"]
 [[volume]]
 name = "db.one:a-1"
 size = "9999998976"
@@ -153,10 +154,12 @@ fn nvme_is_off_without_its_section_and_off_for_guarded_volumes_without_hosts() {
     let nvme = read("[nvme]").nvme.unwrap();
     assert_eq!(nvme.listen, ["127.0.0.1:4420".parse().unwrap()]);
     assert_eq!(nvme.discovery, ["127.0.0.1:8009".parse().unwrap()]);
+    assert!(nvme.referrals.is_empty());
     let config = read(EVERY_KEY);
     let nvme = config.nvme.unwrap();
     assert_eq!(nvme.listen, ["127.0.0.1:4420".parse().unwrap(), "[::1]:0".parse().unwrap()]);
     assert!(nvme.discovery.is_empty());
+    assert_eq!(nvme.referrals, ["192.0.2.7:8009".parse().unwrap(), "[2001:db8::7]:8009".parse().unwrap()]);
     let [db, scratch, ..] = &config.volumes[..] else { panic!("four volumes") };
     assert!(db.nvme.is_offered);
     assert_eq!(db.nvme.subsystem_nqn(), "nqn.2026-11.internal.fels:pair");

@@ -12,7 +12,7 @@ use wire::nvme::admin::identify::{
 use wire::nvme::admin::keep_alive;
 use wire::nvme::fabrics::{
     Capabilities, ControllerConfiguration, ControllerStatus, Property, PropertyGet, PropertySet,
-    PropertySize, Shutdown,
+    PropertySize, Shutdown, ShutdownStatus,
 };
 use wire::nvme::tcp::ADMIN_IN_CAPSULE;
 use wire::nvme::{SglDescriptor, Status};
@@ -143,10 +143,19 @@ async fn enable(ring: &Ring, admin: &Rc<Queue>) -> Result<Capabilities, OpenErro
     }
 }
 
-/// Tells the controller that we go, and waits until it knows.
-pub(super) async fn shut_down(admin: &Rc<Queue>) {
+/// Tells the controller that we go, and waits until it has made everything durable.
+pub(super) async fn shut_down(ring: &Ring, admin: &Rc<Queue>) {
     let value = ControllerConfiguration::ENABLED.with_shn(Shutdown::Normal as u32);
-    configure(admin, value).await.ok();
+    if configure(admin, value).await.is_err() {
+        return;
+    }
+    while let Ok(status) = get(admin, PropertySize::FOUR, Property::CSTS).await {
+        let status = ControllerStatus(status as u32);
+        if status.shst() == ShutdownStatus::Complete as u32 || status.cfs() == 1 {
+            return;
+        }
+        ring.sleep(READY_PAUSE).await;
+    }
 }
 
 /// Sends Keep Alive until the queue is gone.

@@ -254,7 +254,7 @@ impl NvmeSession {
         admin.leave();
         queue.leave();
         if admin.lost().is_none() {
-            ring.timeout(SHUTDOWN_PATIENCE, controller::shut_down(admin)).await;
+            ring.timeout(SHUTDOWN_PATIENCE, controller::shut_down(ring, admin)).await;
         }
         queue.fail("the session was closed");
         admin.fail("the session was closed");

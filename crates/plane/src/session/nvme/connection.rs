@@ -30,6 +30,8 @@ pub struct Connection {
     pub last_received: Rc<Cell<Instant>>,
     settled: Cell<bool>,
     reason: RefCell<Option<String>>,
+    /// The reason is nothing that somebody has to know.
+    quiet: Cell<bool>,
 }
 
 impl Connection {
@@ -44,6 +46,7 @@ impl Connection {
             last_received,
             settled: Cell::new(false),
             reason: RefCell::default(),
+            quiet: Cell::new(false),
         }
     }
 
@@ -154,6 +157,19 @@ impl Connection {
         self.reason.borrow_mut().get_or_insert_with(|| reason.into());
         self.outgoing.close();
         self.socket.shutdown();
+    }
+
+    /// Ends the connection as hosts and nodes do when nothing is wrong.
+    pub fn close_quietly(&self, reason: impl Into<String>) {
+        if self.reason.borrow().is_none() {
+            self.quiet.set(true);
+        }
+        self.close(reason);
+    }
+
+    /// Whether it ended as connections do when nothing is wrong.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet.get()
     }
 
     /// Why it was closed by us.

@@ -1,33 +1,35 @@
 //! A controller: what its admin queue asks of it. Base 2.1 sections 3.1, 5 and 6. Lives on the admin queue's core.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ring::Buffer;
+use ring::{Buffer, Notify};
 use wire::nvme::admin::event::Event;
 use wire::nvme::admin::features::EventConfiguration;
-use wire::nvme::admin::log::ErrorEntry;
+use wire::nvme::admin::log::LogPage;
 use wire::nvme::admin::{Abort, Opcode};
 use wire::nvme::fabrics::{
     Capabilities, CommandType, ControllerConfiguration, ControllerStatus, Property, PropertyGet, PropertySet,
-    PropertySize, Shutdown, ShutdownStatus,
+    PropertySize,
 };
 use wire::nvme::{Command, Status, VERSION_2_1, fabrics};
 
 use super::connection::Outcome;
-use super::node::{Kind, Link, Node};
+use super::events::Events;
+use super::link::Link;
+use super::node::Node;
 use super::queue::Queue;
 use super::service::Service;
 use super::slots::SlotId;
 use super::{features, identify, logs};
-use crate::limits::{NVME_ERROR_ENTRIES, NVME_EVENT_REQUESTS, NVME_QUEUE_ENTRIES, NVME_QUEUES};
-use crate::log::trouble;
-use crate::request::Request;
+use crate::limits::{NVME_QUEUE_ENTRIES, NVME_QUEUES, NVME_RESET_TIME};
 use crate::shard::Shard;
+
+const _: () = assert!(NVME_RESET_TIME.as_secs() * 2 < READY_HALF_SECONDS, "hosts wait longer than we need");
 
 /// The time in which a command that is to be aborted has to end; after it the abort is said to have failed.
 const ABORT_TIME: Duration = Duration::from_secs(10);
@@ -39,13 +41,13 @@ const DISCOVERY_IDLE_MS: u32 = 120_000;
 /// How often a controller is looked at that waits for its keep alive time.
 const KEEP_ALIVE_NAP: Duration = Duration::from_secs(1);
 
-/// Notices that wait to be told, and the requests that wait for them.
-#[derive(Default)]
-struct Events {
-    parked: VecDeque<SlotId>,
-    pending: VecDeque<Event>,
-    /// Told and not read yet: the same kind is not told again before.
-    told: Vec<Event>,
+/// Where an I/O queue is.
+#[derive(Clone, Copy, Debug)]
+pub struct Seat {
+    /// Its core.
+    pub shard: usize,
+    /// Tells it from earlier and later queues of its number.
+    pub token: u64,
 }
 
 /// A controller.
@@ -56,19 +58,22 @@ pub struct Controller {
     pub node: Arc<Node>,
     /// Its core.
     pub shard: Rc<Shard>,
-    cc: Cell<ControllerConfiguration>,
-    csts: Cell<ControllerStatus>,
+    pub(super) cc: Cell<ControllerConfiguration>,
+    pub(super) csts: Cell<ControllerStatus>,
     keep_alive_ms: Cell<u32>,
     /// Which notices the host wants.
     pub configuration: Cell<EventConfiguration>,
     /// TMPTH of the composite temperature, in kelvin.
     pub temperature_threshold: Cell<u32>,
-    /// I/O queues and their cores.
-    queues: RefCell<BTreeMap<u16, usize>>,
-    events: RefCell<Events>,
-    /// Newest first.
-    pub errors: RefCell<VecDeque<ErrorEntry>>,
-    admin: RefCell<Option<Rc<Queue>>>,
+    /// I/O queues.
+    pub(super) queues: RefCell<BTreeMap<u16, Seat>>,
+    pub(super) events: RefCell<Events>,
+    /// NSIDs for the log page of changed namespaces.
+    pub(super) changed: RefCell<BTreeSet<u32>>,
+    pub(super) admin: RefCell<Option<Rc<Queue>>>,
+    /// A reset or a shutdown goes on.
+    pub(super) in_transition: Cell<bool>,
+    pub(super) transition_ended: Notify,
 }
 
 /// The capabilities of every controller.
@@ -95,8 +100,10 @@ impl Controller {
             temperature_threshold: Cell::new(0),
             queues: RefCell::default(),
             events: RefCell::default(),
-            errors: RefCell::default(),
+            changed: RefCell::default(),
             admin: RefCell::default(),
+            in_transition: Cell::new(false),
+            transition_ended: Notify::new(),
         })
     }
 
@@ -136,14 +143,14 @@ impl Controller {
     /// Carries out a command of the admin queue.
     pub async fn execute(self: &Rc<Self>, queue: &Rc<Queue>, command: &Command, data: &Buffer) -> Outcome {
         let result = match Opcode(command.opcode) {
-            Opcode::FABRICS => self.fabrics(command).await,
-            _ if !self.link.ready.load(Ordering::Acquire) => Err(Status::COMMAND_SEQUENCE_ERROR),
+            Opcode::FABRICS => self.fabrics(command),
+            _ if !self.link.is_ready() => Err(Status::COMMAND_SEQUENCE_ERROR),
             Opcode::IDENTIFY => identify::identify(self, command),
-            Opcode::GET_LOG_PAGE => logs::get(self, command),
+            Opcode::GET_LOG_PAGE => Box::pin(logs::get(self, command)).await,
             Opcode::KEEP_ALIVE => Ok(Outcome::done()),
             Opcode::SET_FEATURES => features::set(self, command, data),
             Opcode::GET_FEATURES => features::get(self, command),
-            Opcode::ABORT if matches!(self.link.kind, Kind::Io(_)) => Ok(self.abort(queue, command).await),
+            Opcode::ABORT if !self.link.is_discovery() => Ok(self.abort(queue, command).await),
             _ => Err(Status::INVALID_COMMAND_OPCODE.do_not_retry()),
         };
         let result = result.and_then(|outcome| match &outcome.data {
@@ -152,34 +159,13 @@ impl Controller {
             }
             _ => Ok(outcome),
         });
-        result.unwrap_or_else(|status| {
-            self.note_error(command, status);
-            Outcome::failed(status)
-        })
+        result.unwrap_or_else(Outcome::failed)
     }
 
-    fn note_error(&self, command: &Command, status: Status) {
-        let mut errors = self.errors.borrow_mut();
-        let entry = ErrorEntry {
-            error_count: errors.front().map_or(1, |newest| newest.error_count + 1),
-            sqid: 0,
-            cid: command.cid,
-            status,
-            parameter_error_location: u16::MAX,
-            nsid: command.nsid,
-            opcode: command.opcode,
-            trtype: 3,
-            version: 1,
-            ..ErrorEntry::default()
-        };
-        errors.push_front(entry);
-        errors.truncate(NVME_ERROR_ENTRIES);
-    }
-
-    async fn fabrics(self: &Rc<Self>, command: &Command) -> Result<Outcome, Status> {
+    fn fabrics(self: &Rc<Self>, command: &Command) -> Result<Outcome, Status> {
         match CommandType::of(command) {
             CommandType::PROPERTY_GET => self.property_get(PropertyGet::of(command)),
-            CommandType::PROPERTY_SET => self.property_set(PropertySet::of(command)).await,
+            CommandType::PROPERTY_SET => self.property_set(PropertySet::of(command)),
             CommandType::CONNECT => Err(Status::COMMAND_SEQUENCE_ERROR.do_not_retry()),
             CommandType::DISCONNECT => Err(Status::DISCONNECT_INVALID_QUEUE_TYPE.do_not_retry()),
             // Authentication comes with a later version.
@@ -203,102 +189,24 @@ impl Controller {
         Ok(Outcome::with_result(value))
     }
 
-    async fn property_set(self: &Rc<Self>, set: PropertySet) -> Result<Outcome, Status> {
-        if set.offset != Property::CC || set.size != PropertySize::FOUR {
-            return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
-        }
-        let (old, new) = (self.cc.get(), ControllerConfiguration(set.value as u32));
-        self.cc.set(new);
-        if new.shutdown() != Shutdown::None && old.shutdown() == Shutdown::None {
-            self.link.ready.store(false, Ordering::Release);
-            self.end_queues("the host has shut the controller down").await;
-            self.flush().await;
-            self.csts.set(self.csts.get().with_shutdown(ShutdownStatus::Complete));
-        }
-        match (old.en(), new.en()) {
-            (0, 1) => self.enable(new),
-            (1, 0) => self.disable().await,
-            _ => {}
-        }
-        Ok(Outcome::done())
-    }
-
-    /// Makes durable what the host has written: it may take the power away after a shutdown (Base 2.1 section 3.6).
-    async fn flush(&self) {
-        let Kind::Io(subsystem) = &self.link.kind else { return };
-        for namespace in &subsystem.namespaces {
-            let channel = self.shard.volume(namespace.volume);
-            if let Err(error) = channel.submit(Request::flush()).await.result {
-                trouble!("volume {}: the flush of a shutdown failed: {error}", channel.volume().name());
-            }
-        }
-    }
-
-    fn enable(&self, cc: ControllerConfiguration) {
-        // Sizes of entries and pages that are not those of fabrics: the controller does not become ready.
-        let io = matches!(self.link.kind, Kind::Io(_));
-        let sizes = !io || (cc.iosqes() == 6 && cc.iocqes() == 4);
-        if cc.mps() != 0 || cc.ams() != 0 || !matches!(cc.css(), 0 | 6) || !sizes {
-            self.csts.set(self.csts.get().with_cfs(1));
-            return;
-        }
-        self.csts.set(ControllerStatus::default().with_rdy(1));
-        self.link.ready.store(true, Ordering::Release);
-    }
-
-    /// Controller level reset: afterwards no command of an I/O queue is under way.
-    async fn disable(self: &Rc<Self>) {
-        self.link.ready.store(false, Ordering::Release);
-        self.end_queues("the host has reset the controller").await;
-        self.csts.set(ControllerStatus::default());
-        self.configuration.set(EventConfiguration::empty());
-        self.link.write_cache.store(true, Ordering::Release);
-        let parked = {
-            let mut events = self.events.borrow_mut();
-            let parked = std::mem::take(&mut events.parked);
-            *events = Events::default();
-            parked
-        };
-        if let Some(admin) = self.admin() {
-            for id in parked {
-                admin.finish(id, Outcome::failed(Status::COMMAND_ABORT_REQUESTED));
-            }
-        }
-    }
-
-    /// Enters an I/O queue that connects on `shard`.
-    pub fn enter(&self, qid: u16, shard: usize) -> Result<(), Status> {
+    /// Enters an I/O queue that connects; gives the life of the controller that it belongs to.
+    pub fn enter(&self, qid: u16, seat: Seat) -> Result<u32, Status> {
         let mut queues = self.queues.borrow_mut();
-        if !self.link.ready.load(Ordering::Acquire) {
+        if !self.link.is_ready() {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
         }
         if qid > NVME_QUEUES || queues.contains_key(&qid) {
             return Err(Status::INVALID_QUEUE_IDENTIFIER.do_not_retry());
         }
-        queues.insert(qid, shard);
-        Ok(())
+        queues.insert(qid, seat);
+        Ok(self.link.incarnation())
     }
 
     /// An I/O queue is no more.
-    pub fn leave(&self, qid: u16) {
-        self.queues.borrow_mut().remove(&qid);
-    }
-
-    /// Ends every I/O queue, and waits until nothing of them is under way.
-    pub async fn end_queues(&self, reason: &'static str) {
-        let queues: Vec<(u16, usize)> =
-            self.queues.borrow().iter().map(|(qid, shard)| (*qid, *shard)).collect();
-        let cntlid = self.link.cntlid;
-        for (qid, shard) in queues {
-            let end = move |shard: Rc<Shard>| async move {
-                if let Some(queue) = shard.service::<Service>().and_then(|service| service.queue(cntlid, qid))
-                {
-                    queue.connection.close(reason);
-                    queue.quiesce().await;
-                }
-            };
-            self.shard.call(shard, end).await;
-            self.leave(qid);
+    pub fn leave(&self, qid: u16, token: u64) {
+        let mut queues = self.queues.borrow_mut();
+        if queues.get(&qid).is_some_and(|seat| seat.token == token) {
+            queues.remove(&qid);
         }
     }
 
@@ -309,48 +217,44 @@ impl Controller {
             let other = cid != command.cid;
             other && self.unpark(admin, cid)
         } else {
-            let shard = self.queues.borrow().get(&sqid).copied();
-            match shard {
-                Some(shard) => self.abort_on(shard, sqid, cid).await,
+            let seat = self.queues.borrow().get(&sqid).copied();
+            match seat {
+                Some(seat) => self.abort_on(seat, sqid, cid).await,
                 None => false,
             }
         };
         Outcome::with_result(Abort::result(aborted))
     }
 
-    async fn abort_on(&self, shard: usize, sqid: u16, cid: u16) -> bool {
+    async fn abort_on(&self, seat: Seat, sqid: u16, cid: u16) -> bool {
         let cntlid = self.link.cntlid;
         let abort = move |shard: Rc<Shard>| async move {
-            let queue = shard.service::<Service>().and_then(|service| service.queue(cntlid, sqid));
-            match queue {
+            match Service::queue_on(&shard, cntlid, sqid, seat.token) {
                 Some(queue) => shard.ring().timeout(ABORT_TIME, queue.abort(cid)).await == Some(true),
                 None => false,
             }
         };
-        self.shard.call(shard, abort).await
+        self.shard.call(seat.shard, abort).await
     }
 
     /// Keeps an Asynchronous Event Request until there is an event.
     pub fn park(&self, admin: &Rc<Queue>, id: SlotId) {
-        if self.events.borrow().parked.len() >= NVME_EVENT_REQUESTS {
+        if !self.link.is_ready() {
+            return admin.finish(id, Outcome::failed(Status::COMMAND_SEQUENCE_ERROR));
+        }
+        if !self.events.borrow_mut().park(id) {
             let status = Status::ASYNCHRONOUS_EVENT_REQUEST_LIMIT_EXCEEDED.do_not_retry();
             return admin.finish(id, Outcome::failed(status));
         }
-        self.events.borrow_mut().parked.push_back(id);
         self.tell(admin);
     }
 
     fn unpark(&self, admin: &Rc<Queue>, cid: u16) -> bool {
-        let Some(id) = admin.find(cid) else { return false };
-        let mut events = self.events.borrow_mut();
-        let before = events.parked.len();
-        events.parked.retain(|parked| *parked != id);
-        let found = events.parked.len() < before;
-        drop(events);
-        if found {
+        let found = admin.find(cid).filter(|id| self.events.borrow_mut().unpark(*id));
+        if let Some(id) = found {
             admin.finish(id, Outcome::failed(Status::COMMAND_ABORT_REQUESTED));
         }
-        found
+        found.is_some()
     }
 
     /// Something happened that a host may want to know.
@@ -364,43 +268,39 @@ impl Controller {
         if !self.configuration.get().contains(wanted) {
             return;
         }
-        let mut events = self.events.borrow_mut();
-        if events.told.contains(&event) || events.pending.contains(&event) {
-            return;
-        }
-        events.pending.push_back(event);
-        drop(events);
+        self.events.borrow_mut().add(event);
         if let Some(admin) = self.admin() {
             self.tell(&admin);
         }
     }
 
+    /// Namespaces have come, gone, or become others.
+    pub fn note_changed(&self, nsids: &[u32]) {
+        self.changed.borrow_mut().extend(nsids);
+        self.notify(Event::NAMESPACE_ATTRIBUTE_CHANGED);
+    }
+
     fn tell(&self, admin: &Rc<Queue>) {
         loop {
-            let mut events = self.events.borrow_mut();
-            if events.parked.is_empty() || events.pending.is_empty() {
-                return;
-            }
-            if let (Some(id), Some(event)) = (events.parked.pop_front(), events.pending.pop_front()) {
-                events.told.push(event);
-                drop(events);
-                admin.finish(id, Outcome::with_result(event.result()));
-            }
+            let Some((id, event)) = self.events.borrow_mut().next() else { return };
+            admin.finish(id, Outcome::with_result(event.result()));
         }
     }
 
-    /// The host has read the log page of an event: the next one of its kind is told again.
-    pub fn clear_event(&self, page: wire::nvme::admin::log::LogPage) {
-        self.events.borrow_mut().told.retain(|event| event.log_page != page);
+    /// The host has read a log page: what it told of it is known.
+    pub fn note_read(&self, page: LogPage) {
+        self.events.borrow_mut().read(page);
+        if page == LogPage::CHANGED_NAMESPACES {
+            self.changed.borrow_mut().clear();
+        }
     }
 
     /// Ends the association when the host says nothing for the keep alive timeout. Traffic counts (TBKAS): a timer
     /// that finds some begins anew.
     pub async fn keep_alive(self: Rc<Self>) {
         loop {
-            let milliseconds = match (self.keep_alive_ms.get(), &self.link.kind) {
-                (0, Kind::Discovery) => DISCOVERY_IDLE_MS,
-                (0, Kind::Io(_)) => 0,
+            let milliseconds = match (self.keep_alive_ms.get(), self.link.is_discovery()) {
+                (0, true) => DISCOVERY_IDLE_MS,
                 (milliseconds, _) => milliseconds,
             };
             // In short naps: a controller that has ended must not live on for a timeout of weeks.
@@ -425,14 +325,6 @@ impl Controller {
                 return;
             }
         }
-    }
-
-    /// The end of the association: nothing of it is under way afterwards.
-    pub async fn end(&self) {
-        self.link.ready.store(false, Ordering::Release);
-        self.end_queues("the admin queue has ended").await;
-        self.admin.take();
-        self.node.release(self.link.cntlid);
     }
 }
 

@@ -11,7 +11,7 @@ use wire::nvme::{Command, Status};
 
 use super::connection::Outcome;
 use super::controller::Controller;
-use super::node::Kind;
+use super::link::Kind;
 use crate::limits::NVME_QUEUES;
 
 const INVALID: Status = Status::INVALID_FIELD_IN_COMMAND.do_not_retry();
@@ -26,7 +26,7 @@ pub fn output(command: &Command) -> u32 {
 }
 
 fn supports(controller: &Controller, feature: Feature) -> bool {
-    let io = matches!(controller.link.kind, Kind::Io(_));
+    let io = !controller.link.is_discovery();
     match feature {
         Feature::ASYNCHRONOUS_EVENT_CONFIGURATION | Feature::KEEP_ALIVE_TIMER | Feature::HOST_IDENTIFIER => {
             true
@@ -44,8 +44,10 @@ fn supports(controller: &Controller, feature: Feature) -> bool {
 
 /// Whether any volume of the controller has a volatile cache.
 pub fn has_cache(controller: &Controller) -> bool {
-    let Kind::Io(subsystem) = &controller.link.kind else { return false };
-    let cached = |volume: usize| controller.shard.volume(volume).geometry().write_cache;
+    let Kind::Io(subsystem) = controller.link.kind() else { return false };
+    let cached = |volume: usize| {
+        controller.shard.find_volume(volume).is_some_and(|channel| channel.geometry().write_cache)
+    };
     subsystem.namespaces.iter().any(|namespace| cached(namespace.volume))
 }
 

@@ -15,10 +15,11 @@ use wire::nvme::{Command, DISCOVERY_NQN, NSID_ALL, NqnField, Status, Text, VERSI
 use super::connection::Outcome;
 use super::controller::Controller;
 use super::features::has_cache;
-use super::node::{Kind, Namespace, Subsystem};
+use super::link::Kind;
+use super::subsystem::{Namespace, Subsystem};
 use crate::limits::{
-    COMPARE_BYTES, COPY_BYTES, NVME_ERROR_ENTRIES, NVME_EVENT_REQUESTS, NVME_IN_CAPSULE, NVME_QUEUE_ENTRIES,
-    TRANSFER_BYTES,
+    COMPARE_BYTES, COPY_BYTES, NVME_ERROR_ENTRIES, NVME_EVENT_REQUESTS, NVME_IN_CAPSULE, NVME_NAMESPACES,
+    NVME_QUEUE_ENTRIES, NVME_RESET_TIME, TRANSFER_BYTES,
 };
 use crate::request::Geometry;
 
@@ -26,8 +27,6 @@ const INVALID_FIELD: Status = Status::INVALID_FIELD_IN_COMMAND.do_not_retry();
 const NO_NAMESPACE: Status = Status::INVALID_NAMESPACE_OR_FORMAT.do_not_retry();
 /// The one ANA group, optimised on every path.
 pub const ANA_GROUP: u32 = 1;
-/// Namespaces in a subsystem, told as NN and MNAN: what one list of Identify shows.
-const NAMESPACES: u32 = 1024;
 
 type Page = Box<[u8; IDENTIFY_LENGTH]>;
 
@@ -35,7 +34,7 @@ type Page = Box<[u8; IDENTIFY_LENGTH]>;
 pub fn identify(controller: &Controller, command: &Command) -> Result<Outcome, Status> {
     let identify = Identify::of(command);
     let mut page: Page = Box::new([0; IDENTIFY_LENGTH]);
-    match (&controller.link.kind, identify.cns) {
+    match (&controller.link.kind(), identify.cns) {
         (Kind::Discovery, Cns::CONTROLLER) => discovery_controller(controller).encode(&mut page),
         (Kind::Io(subsystem), Cns::CONTROLLER) => io_controller(controller, subsystem).encode(&mut page),
         (Kind::Io(subsystem), cns) => of_subsystem(controller, subsystem, identify, cns, &mut page)?,
@@ -119,11 +118,13 @@ fn find<'a>(
     subsystem: &'a Subsystem,
     nsid: u32,
 ) -> Result<Option<(&'a Namespace, Geometry)>, Status> {
-    if nsid == 0 || nsid > NAMESPACES {
+    if nsid == 0 || nsid > NVME_NAMESPACES {
         return Err(NO_NAMESPACE);
     }
-    let found = subsystem.namespace(nsid);
-    Ok(found.map(|namespace| (namespace, *controller.shard.volume(namespace.volume).geometry())))
+    Ok(subsystem.namespace(nsid).and_then(|namespace| {
+        let channel = controller.shard.find_volume(namespace.volume)?;
+        Some((namespace, *channel.geometry()))
+    }))
 }
 
 fn any_controller(controller: &Controller) -> IdentifyController {
@@ -140,6 +141,8 @@ fn any_controller(controller: &Controller) -> IdentifyController {
         aerl: (NVME_EVENT_REQUESTS - 1) as u8,
         acl: 3,
         lpa: LogPageAttributes::EXTENDED_DATA | LogPageAttributes::COMMAND_EFFECTS,
+        // How long hosts wait for a shutdown, in microseconds: it flushes.
+        rtd3e: NVME_RESET_TIME.as_micros() as u32,
         elpe: (NVME_ERROR_ENTRIES - 1) as u8,
         kas: 1,
         sqes: 0x66,
@@ -182,8 +185,8 @@ fn io_controller(controller: &Controller, subsystem: &Subsystem) -> IdentifyCont
         ocfs: 1,
         wctemp: 343,
         cctemp: 353,
-        nn: NAMESPACES,
-        mnan: NAMESPACES,
+        nn: NVME_NAMESPACES,
+        mnan: NVME_NAMESPACES,
         anacap: AnaCapabilities::OPTIMIZED | AnaCapabilities::STABLE_GROUP,
         anatt: 10,
         anagrpmax: ANA_GROUP,

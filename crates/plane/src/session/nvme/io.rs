@@ -12,18 +12,19 @@ use wire::nvme::{Command, Fuse, NSID_ALL, Status, fabrics};
 
 use super::connection::Outcome;
 use super::errors::status_of;
-use super::queue::Queue;
+use super::queue::{Namespaces, Queue};
 use crate::limits::{COMPARE_BYTES, COPY_BYTES, FILL_BYTES, TRANSFER_BYTES};
 use crate::memory_gate::wait_for_memory;
 use crate::request::{Extent, Flags, Request, Verb};
 use crate::volume::Channel;
 
-type Channels = [Rc<Channel>];
+/// The namespaces of a queue, by NSID from 1 on; a gap is a namespace that was taken away.
+pub type Channels = [Option<Rc<Channel>>];
 
 /// The namespace a command is for.
 fn channel(channels: &Channels, nsid: u32) -> Result<&Rc<Channel>, Status> {
     let index = usize::try_from(nsid).ok().and_then(|nsid| nsid.checked_sub(1));
-    let channel = index.and_then(|index| channels.get(index));
+    let channel = index.and_then(|index| channels.get(index)).and_then(Option::as_ref);
     channel.ok_or(Status::INVALID_NAMESPACE_OR_FORMAT.do_not_retry())
 }
 
@@ -109,24 +110,32 @@ pub fn is_counted_in_blocks(command: &Command) -> bool {
 }
 
 /// Bytes that the host gets from a command.
-pub fn input(command: &Command, _: &Channels) -> usize {
+pub fn input(command: &Command) -> usize {
     if command.opcode == Opcode::READ.0 { command.sgl.length as usize } else { 0 }
 }
 
 /// Carries out a command that [`output`] has accepted; `data` is what the host sent.
-pub async fn execute(queue: &Rc<Queue>, channels: &Channels, command: &Command, data: Buffer) -> Outcome {
+pub async fn execute(queue: &Rc<Queue>, namespaces: &Namespaces, command: &Command, data: Buffer) -> Outcome {
+    let channels = &*namespaces.now();
     let result = match Opcode(command.opcode) {
         Opcode(fabrics::OPCODE) => return super::controller::on_io_queue(command),
         Opcode::READ => read(channels, command).await,
         Opcode::WRITE => write(queue, channels, command, data).await,
         // Boxed, so that the future of a read or a write stays small; these are rare or long.
-        _ => Box::pin(rarely(queue, channels, command, data)).await,
+        _ => Box::pin(rarely(queue, namespaces, channels, command, data)).await,
     };
-    result.unwrap_or_else(Outcome::failed)
+    match result {
+        Ok(outcome) => {
+            namespaces.counters.count(command.opcode, command.sgl.length);
+            outcome
+        }
+        Err(status) => Outcome::failed(status),
+    }
 }
 
 async fn rarely(
     queue: &Rc<Queue>,
+    namespaces: &Namespaces,
     channels: &Channels,
     command: &Command,
     data: Buffer,
@@ -135,8 +144,12 @@ async fn rarely(
         Opcode::FLUSH => flush(channels, command).await,
         Opcode::COMPARE => compare(channels, command, &data).await,
         Opcode::WRITE_ZEROES => write_zeroes(queue, channels, command).await,
-        Opcode::DATASET_MANAGEMENT => dataset(channels, command, &data).await,
-        Opcode::VERIFY => verify(queue, channels, command).await,
+        Opcode::DATASET_MANAGEMENT => dataset(queue, channels, command, &data).await,
+        Opcode::VERIFY => {
+            let bytes = verify(queue, channels, command).await?;
+            namespaces.counters.count_verified(bytes);
+            Ok(Outcome::done())
+        }
         Opcode::COPY => copy(queue, channels, command, &data).await,
         _ => Err(Status::INVALID_COMMAND_OPCODE.do_not_retry()),
     }
@@ -178,9 +191,14 @@ async fn write(
     Ok(Outcome::done())
 }
 
+/// A command of many steps ends with its queue: whoever waits for the end of the queue waits for one step.
+fn goes_on(queue: &Queue) -> Result<(), Status> {
+    if queue.is_open() { Ok(()) } else { Err(Status::COMMAND_ABORTED_DUE_TO_SQ_DELETION) }
+}
+
 async fn flush(channels: &Channels, command: &Command) -> Result<Outcome, Status> {
     if command.nsid == NSID_ALL {
-        for channel in channels {
+        for channel in channels.iter().flatten() {
             submit(channel, Request::flush(), "Flush").await?;
         }
     } else {
@@ -210,7 +228,12 @@ async fn write_zeroes(queue: &Queue, channels: &Channels, command: &Command) -> 
     Ok(Outcome::done())
 }
 
-async fn dataset(channels: &Channels, command: &Command, data: &Buffer) -> Result<Outcome, Status> {
+async fn dataset(
+    queue: &Queue,
+    channels: &Channels,
+    command: &Command,
+    data: &Buffer,
+) -> Result<Outcome, Status> {
     let channel = channel(channels, command.nsid)?;
     let management = DatasetManagement::of(command);
     let ranges = DatasetRanges::decode(data, management.ranges())?;
@@ -223,6 +246,7 @@ async fn dataset(channels: &Channels, command: &Command, data: &Buffer) -> Resul
     let checked = checked?;
     if management.attributes.contains(DatasetAttributes::DEALLOCATE) && channel.geometry().discard {
         for extent in checked {
+            goes_on(queue)?;
             submit(channel, Request::plain(Verb::Discard, extent), "Dataset Management").await?;
         }
     }
@@ -230,7 +254,8 @@ async fn dataset(channels: &Channels, command: &Command, data: &Buffer) -> Resul
     Ok(Outcome::done())
 }
 
-async fn verify(queue: &Queue, channels: &Channels, command: &Command) -> Result<Outcome, Status> {
+/// Reads what is to be verified; gives how many bytes that were.
+async fn verify(queue: &Queue, channels: &Channels, command: &Command) -> Result<u64, Status> {
     let channel = channel(channels, command.nsid)?;
     let range = BlockRange::without_protection(command)?;
     let extent = extent(channel, range.slba, u64::from(range.blocks()))?;
@@ -238,11 +263,12 @@ async fn verify(queue: &Queue, channels: &Channels, command: &Command) -> Result
     while done < extent.length {
         let length = (extent.length - done).min(FILL_BYTES as u64);
         wait_for_memory(queue.shard.ring(), length as usize, || queue.is_open()).await;
+        goes_on(queue)?;
         let request = Request::read(extent.offset + done, Buffer::new(length as usize));
         submit(channel, request, "Verify").await?;
         done += length;
     }
-    Ok(Outcome::done())
+    Ok(extent.length)
 }
 
 async fn copy(
@@ -274,6 +300,7 @@ async fn copy(
         while done < source.length {
             let length = (source.length - done).min(FILL_BYTES as u64);
             wait_for_memory(queue.shard.ring(), length as usize, || queue.is_open()).await;
+            goes_on(queue)?;
             let request = Request::read(source.offset + done, Buffer::new(length as usize));
             let data = submit(channel, request, "Copy").await?;
             submit(channel, Request::write(at, data).with(flags), "Copy").await?;
@@ -287,12 +314,16 @@ async fn copy(
 /// Compare and Write as one: nobody sees anything between them.
 pub async fn compare_and_write(
     queue: &Rc<Queue>,
-    channels: &Channels,
+    namespaces: &Namespaces,
     (compare, expected): (&Command, &Buffer),
     (write, data): (&Command, Buffer),
 ) -> (Outcome, Outcome) {
-    match fused(queue, channels, (compare, expected), (write, data)).await {
-        Ok(()) => (Outcome::done(), Outcome::done()),
+    match fused(queue, &namespaces.now(), (compare, expected), (write, data)).await {
+        Ok(()) => {
+            namespaces.counters.count(compare.opcode, compare.sgl.length);
+            namespaces.counters.count(write.opcode, write.sgl.length);
+            (Outcome::done(), Outcome::done())
+        }
         Err(Half::First(status)) => {
             (Outcome::failed(status), Outcome::failed(Status::COMMAND_ABORTED_DUE_TO_FAILED_FUSED_COMMAND))
         }

@@ -1,6 +1,8 @@
 //! Get Log Page: Base 2.1 section 5.1.12.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
 
 use ring::Buffer;
 use wire::nvme::admin::Opcode as Admin;
@@ -11,13 +13,17 @@ use wire::nvme::admin::log::{
     put_group,
 };
 use wire::nvme::io::Opcode as Io;
-use wire::nvme::{CNTLID_DYNAMIC, Command, DISCOVERY_NQN, NqnField, Status, Text};
+use wire::nvme::{CNTLID_DYNAMIC, Command, DISCOVERY_NQN, NSID_ALL, NqnField, Status, Text};
 
 use super::connection::Outcome;
 use super::controller::Controller;
+use super::counters::{Totals, data_units};
 use super::identify::ANA_GROUP;
-use super::node::{Kind, Subsystem};
+use super::link::Kind;
+use super::service::Service;
+use super::subsystem::Subsystem;
 use crate::limits::{NVME_ERROR_ENTRIES, TRANSFER_BYTES};
+use crate::shard::Shard;
 
 /// Room temperature, in kelvin: what a node without a sensor reports.
 const TEMPERATURE: u16 = 298;
@@ -25,19 +31,23 @@ const TEMPERATURE: u16 = 298;
 const ADMIN_QUEUE: u16 = 32;
 
 /// Get Log Page.
-pub fn get(controller: &Controller, command: &Command) -> Result<Outcome, Status> {
+pub async fn get(controller: &Controller, command: &Command) -> Result<Outcome, Status> {
     let get = GetLogPage::of(command);
     let length = usize::try_from(get.length()).unwrap_or(usize::MAX);
     if length > TRANSFER_BYTES || !get.offset.is_multiple_of(4) || get.offset_is_index {
         return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
     }
-    let page = match (&controller.link.kind, get.page) {
+    let page = match (&controller.link.kind(), get.page) {
         (Kind::Discovery, LogPage::DISCOVERY) => discovery(controller),
         (_, LogPage::SUPPORTED_LOG_PAGES) => supported(controller),
         (Kind::Io(_), LogPage::ERROR) => errors(controller),
-        (Kind::Io(_), LogPage::SMART) => smart(),
+        // There is none for a namespace of its own (LPA).
+        (Kind::Io(_), LogPage::SMART) if get.nsid != 0 && get.nsid != NSID_ALL => {
+            return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
+        }
+        (Kind::Io(subsystem), LogPage::SMART) => smart(controller, &subsystem.nqn).await,
         (Kind::Io(_), LogPage::FIRMWARE_SLOT) => firmware(),
-        (Kind::Io(_), LogPage::CHANGED_NAMESPACES) => changed(),
+        (Kind::Io(_), LogPage::CHANGED_NAMESPACES) => changed(controller),
         (Kind::Io(_), LogPage::COMMAND_EFFECTS) => effects(),
         (Kind::Io(subsystem), LogPage::ASYMMETRIC_NAMESPACE_ACCESS) => ana(subsystem, get.specific & 1 != 0),
         _ => return Err(Status::INVALID_LOG_PAGE.do_not_retry()),
@@ -47,7 +57,7 @@ pub fn get(controller: &Controller, command: &Command) -> Result<Outcome, Status
         return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
     }
     if !get.retain_event {
-        controller.clear_event(get.page);
+        controller.note_read(get.page);
     }
     // What lies behind the end of the page reads as zeroes.
     let mut data = Buffer::zeroed(length);
@@ -59,9 +69,10 @@ pub fn get(controller: &Controller, command: &Command) -> Result<Outcome, Status
 /// Section 5.1.12.1.1: one dword a page, bit 0 says that it is there.
 fn supported(controller: &Controller) -> Vec<u8> {
     let mut page = vec![0; 1024];
-    let pages: &[LogPage] = match &controller.link.kind {
-        Kind::Discovery => &[LogPage::SUPPORTED_LOG_PAGES, LogPage::DISCOVERY],
-        Kind::Io(_) => &[
+    let pages: &[LogPage] = if controller.link.is_discovery() {
+        &[LogPage::SUPPORTED_LOG_PAGES, LogPage::DISCOVERY]
+    } else {
+        &[
             LogPage::SUPPORTED_LOG_PAGES,
             LogPage::ERROR,
             LogPage::SMART,
@@ -69,7 +80,7 @@ fn supported(controller: &Controller) -> Vec<u8> {
             LogPage::CHANGED_NAMESPACES,
             LogPage::COMMAND_EFFECTS,
             LogPage::ASYMMETRIC_NAMESPACE_ACCESS,
-        ],
+        ]
     };
     for id in pages {
         page[usize::from(id.0) * 4] = 1;
@@ -79,7 +90,7 @@ fn supported(controller: &Controller) -> Vec<u8> {
 
 fn errors(controller: &Controller) -> Vec<u8> {
     let mut page = Vec::with_capacity(NVME_ERROR_ENTRIES * ErrorEntry::LENGTH);
-    for entry in controller.errors.borrow().iter() {
+    for entry in controller.link.errors().1 {
         let mut bytes = [0; ErrorEntry::LENGTH];
         entry.encode(&mut bytes);
         page.extend_from_slice(&bytes);
@@ -88,12 +99,30 @@ fn errors(controller: &Controller) -> Vec<u8> {
     page
 }
 
-fn smart() -> Vec<u8> {
+/// What hosts have done with the subsystem over NVMe since the node was started, summed up over all cores. There is no
+/// memory of it beyond that, and a program knows of no power cycles.
+async fn smart(controller: &Controller, nqn: &str) -> Vec<u8> {
+    let mut total = Totals::default();
+    for index in 0..controller.shard.count() {
+        let nqn = nqn.to_owned();
+        let count = move |shard: Rc<Shard>| async move {
+            shard.service::<Service>().map_or_else(Totals::default, |service| service.totals(&nqn))
+        };
+        total += controller.shard.call(index, count).await;
+    }
+    let up = controller.shard.service::<Service>().map_or(Duration::ZERO, |service| service.uptime());
     let mut page = [0; SmartLog::LENGTH];
     let log = SmartLog {
         temperature: TEMPERATURE,
         available_spare: 100,
         available_spare_threshold: 10,
+        data_units_read: data_units(total.read_bytes),
+        data_units_written: data_units(total.written_bytes),
+        host_read_commands: total.read_commands.into(),
+        host_write_commands: total.write_commands.into(),
+        power_on_hours: u128::from(up.as_secs() / 3600),
+        media_errors: total.media_errors.into(),
+        error_log_entries: controller.link.errors().0.into(),
         ..SmartLog::default()
     };
     log.encode(&mut page);
@@ -106,10 +135,9 @@ fn firmware() -> Vec<u8> {
     page.to_vec()
 }
 
-/// Namespaces of a running node do not change yet.
-fn changed() -> Vec<u8> {
+fn changed(controller: &Controller) -> Vec<u8> {
     let mut page = [0; 4096];
-    put_changed_namespaces(&mut page, []);
+    put_changed_namespaces(&mut page, controller.changed.borrow().iter().copied());
     page.to_vec()
 }
 
@@ -158,6 +186,8 @@ fn discovery(controller: &Controller) -> Vec<u8> {
         Some(local) if portal.ip().is_unspecified() => SocketAddr::new(local.ip(), portal.port()),
         _ => *portal,
     };
+    // Before the entries: what changes while they are gathered gives this page an old number, and is read again.
+    let genctr = node.generation();
     let mut entries = Vec::new();
     let (io, discovery) = (node.io_portals(), node.discovery_portals());
     for (index, portal) in discovery.iter().chain(io).enumerate() {
@@ -165,16 +195,19 @@ fn discovery(controller: &Controller) -> Vec<u8> {
         let flags = EntryFlags::DUPLICATE_INFORMATION | EntryFlags::PERSISTENT_CONNECTIONS;
         entries.push(entry(DISCOVERY_NQN, reach(portal), index, kind, flags));
     }
-    let admitted = node.subsystems().iter().filter(|subsystem| subsystem.admits(&controller.link.host));
-    for subsystem in admitted {
+    for (index, portal) in node.referrals().iter().enumerate() {
+        let (port, kind) = (discovery.len() + io.len() + index, DiscoveryType::REFERRAL);
+        entries.push(entry(DISCOVERY_NQN, *portal, port, kind, EntryFlags::empty()));
+    }
+    let subsystems = node.subsystems();
+    for subsystem in subsystems.iter().filter(|subsystem| subsystem.admits(&controller.link.host)) {
         for (index, portal) in io.iter().enumerate() {
             let (port, kind) = (discovery.len() + index, DiscoveryType::NVM);
             entries.push(entry(&subsystem.nqn, reach(portal), port, kind, EntryFlags::empty()));
         }
     }
     let mut header = [0; DiscoveryHeader::LENGTH];
-    DiscoveryHeader { genctr: node.generation(), numrec: entries.len() as u64, recfmt: 0 }
-        .encode(&mut header);
+    DiscoveryHeader { genctr, numrec: entries.len() as u64, recfmt: 0 }.encode(&mut header);
     let mut page = header.to_vec();
     for entry in entries {
         let mut bytes = [0; DiscoveryEntry::LENGTH];
@@ -195,7 +228,8 @@ fn entry(
         trtype: TransportType::TCP,
         adrfam: if portal.is_ipv4() { AddressFamily::IPV4 } else { AddressFamily::IPV6 },
         subtype: kind,
-        treq: TransportRequirements::DISABLE_SQ_FLOW_CONTROL,
+        treq: TransportRequirements::DISABLE_SQ_FLOW_CONTROL
+            | TransportRequirements::SECURE_CHANNEL_NOT_REQUIRED,
         portid: port as u16 + 1,
         cntlid: CNTLID_DYNAMIC,
         asqsz: ADMIN_QUEUE,

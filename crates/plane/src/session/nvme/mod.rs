@@ -2,22 +2,29 @@
 //!
 //! A connection comes in by [`service`] and becomes a [`queue`] of a [`controller`], which lives on the core of its admin
 //! queue; I/O queues may be on any core. [`receive`] cuts PDUs, `queue` keeps commands from capsule to completion, [`io`]
-//! carries out those for namespaces.
+//! carries out those for namespaces. [`change`] is how what is offered becomes another while hosts are connected.
 
+mod change;
 mod connection;
 mod controller;
+mod counters;
 mod errors;
+mod events;
 mod features;
 mod identify;
 mod io;
+mod link;
 mod logs;
 mod node;
 mod queue;
 mod receive;
+mod reset;
 mod service;
 mod slots;
+mod subsystem;
 #[cfg(test)]
 mod tests;
 
-pub use node::{Namespace, Node, Subsystem};
+pub use node::{Node, OfferError};
 pub use service::Service;
+pub use subsystem::{Namespace, Subsystem};

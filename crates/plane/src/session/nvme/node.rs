@@ -1,147 +1,123 @@
-//! What all cores of a node share of NVMe: subsystems, controllers, portals.
+//! What all cores of a node share of NVMe: what is offered, controllers, portals.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::limits::CONTROLLERS;
+use wire::nvme::DISCOVERY_NQN;
 
-/// A volume as a namespace.
-#[derive(Clone, Debug)]
-pub struct Namespace {
-    /// NSID, from 1 without gaps.
-    pub nsid: u32,
-    /// The volume's place in [`crate::shard::Shard::volumes`].
-    pub volume: usize,
-    /// NGUID and UUID.
-    pub id: [u8; 16],
-}
+use super::link::{Kind, Link};
+use super::subsystem::Subsystem;
+use crate::limits::{CONTROLLERS, CONTROLLERS_PER_HOST, CONTROLLERS_PER_SUBSYSTEM, NVME_NAMESPACES};
 
-/// A subsystem: what hosts connect to.
-#[derive(Debug)]
-pub struct Subsystem {
-    /// Its name.
-    pub nqn: String,
-    /// Its namespaces in the order of their NSIDs.
-    pub namespaces: Vec<Namespace>,
-    /// The hosts that may connect; none means all.
-    pub hosts: Option<Vec<String>>,
-    /// Serial number: 20 characters of the first namespace's identity.
-    pub serial: String,
-}
-
-impl Subsystem {
-    /// A subsystem without namespaces. `id`: of its first volume, for the serial number.
-    pub fn new(nqn: &str, id: [u8; 16]) -> Subsystem {
-        let serial = id.iter().take(10).fold(String::new(), |serial, byte| format!("{serial}{byte:02x}"));
-        Subsystem { nqn: nqn.to_owned(), namespaces: Vec::new(), hosts: None, serial }
-    }
-
-    /// Adds a volume as the next namespace. `hosts`: who may use it, empty means all; only who may use every volume may
-    /// use the subsystem.
-    pub fn add(&mut self, volume: usize, id: [u8; 16], hosts: &[String]) {
-        if !hosts.is_empty() {
-            let admitted = self.hosts.take().unwrap_or_else(|| hosts.to_vec());
-            self.hosts = Some(admitted.into_iter().filter(|host| hosts.contains(host)).collect());
-        }
-        let nsid = self.namespaces.len() as u32 + 1;
-        self.namespaces.push(Namespace { nsid, volume, id });
-    }
-
-    /// Whether `host` may connect.
-    pub fn admits(&self, host: &str) -> bool {
-        self.hosts.as_ref().is_none_or(|hosts| hosts.iter().any(|admitted| admitted == host))
-    }
-
-    /// The namespace with this NSID.
-    pub fn namespace(&self, nsid: u32) -> Option<&Namespace> {
-        self.namespaces.get(usize::try_from(nsid).ok()?.checked_sub(1)?)
-    }
-}
-
-/// What a controller is of.
-#[derive(Clone, Debug)]
-pub enum Kind {
-    /// I/O to the namespaces of a subsystem.
-    Io(Arc<Subsystem>),
-    /// The discovery service.
-    Discovery,
-}
-
-/// The part of a controller that its queues on other cores look at.
-#[derive(Debug)]
-pub struct Link {
-    /// CNTLID.
-    pub cntlid: u16,
-    /// The core of its admin queue.
-    pub shard: usize,
-    /// What it is of.
-    pub kind: Kind,
-    /// Host NQN.
-    pub host: String,
-    /// Host identifier.
-    pub host_id: [u8; 16],
-    /// CC.EN and CSTS.RDY.
-    pub ready: AtomicBool,
-    /// The volatile write cache is switched on (feature 06h).
-    pub write_cache: AtomicBool,
-    /// A command has come since the keep alive timer last looked.
-    pub traffic: AtomicBool,
-}
-
-impl Link {
-    /// Notes that a command has come.
-    pub fn note_traffic(&self) {
-        if !self.traffic.load(Ordering::Relaxed) {
-            self.traffic.store(true, Ordering::Relaxed);
-        }
-    }
+/// Where a node is reached, and where hosts are sent on to.
+#[derive(Debug, Default)]
+struct Places {
+    io: Vec<SocketAddr>,
+    discovery: Vec<SocketAddr>,
+    referrals: Vec<SocketAddr>,
 }
 
 #[derive(Default)]
-struct Controllers {
+struct State {
+    subsystems: Vec<Arc<Subsystem>>,
     by_id: HashMap<u16, Arc<Link>>,
     last: u16,
 }
 
+/// Why a host gets no controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such subsystem.
+    NoSubsystem,
+    /// The host may not use it.
+    Host,
+    /// There are too many controllers: of the host, of the subsystem, or of the node.
+    TooMany,
+}
+
+/// Why subsystems cannot be offered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OfferError {
+    /// Two have one name, or it is the discovery service's.
+    #[error("the subsystem {0} cannot be offered twice")]
+    Name(String),
+    /// NSIDs that do not rise from 1, or are more than a subsystem has.
+    #[error("NSID {nsid} of the subsystem {nqn} is not between its neighbours and {NVME_NAMESPACES}")]
+    Nsid {
+        /// Which subsystem.
+        nqn: String,
+        /// Which NSID.
+        nsid: u32,
+    },
+    /// A volume that is not there.
+    #[error("namespace {nsid} of the subsystem {nqn} is a volume that the node does not have")]
+    Volume {
+        /// Which subsystem.
+        nqn: String,
+        /// Which NSID.
+        nsid: u32,
+    },
+}
+
+/// How what is offered became another.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// By subsystem, the NSIDs whose namespace came, went, or became another.
+    pub namespaces: HashMap<String, Vec<u32>>,
+    /// Controllers of subsystems that are no more, or whose host may not use them any more.
+    pub ended: HashSet<u16>,
+    /// The discovery log page is another for some host.
+    pub discovery: bool,
+}
+
 /// NVMe on all cores.
 pub struct Node {
-    subsystems: Vec<Arc<Subsystem>>,
-    controllers: Mutex<Controllers>,
-    portals: OnceLock<(Vec<SocketAddr>, Vec<SocketAddr>)>,
+    state: Mutex<State>,
+    places: OnceLock<Places>,
     generation: AtomicU64,
+    tokens: AtomicU64,
 }
 
 impl Node {
     /// These subsystems; names are unique.
     pub fn new(subsystems: Vec<Arc<Subsystem>>) -> Arc<Node> {
         Arc::new(Node {
-            subsystems,
-            controllers: Mutex::default(),
-            portals: OnceLock::new(),
+            state: Mutex::new(State { subsystems, ..State::default() }),
+            places: OnceLock::new(),
             generation: AtomicU64::new(1),
+            tokens: AtomicU64::new(0),
         })
     }
 
-    /// The subsystems in order.
-    pub fn subsystems(&self) -> &[Arc<Subsystem>] {
-        &self.subsystems
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it listens for I/O and for discovery; said once.
-    pub fn set_portals(&self, io: Vec<SocketAddr>, discovery: Vec<SocketAddr>) {
-        self.portals.set((io, discovery)).ok();
+    /// The subsystems in order, as they are offered now.
+    pub fn subsystems(&self) -> Vec<Arc<Subsystem>> {
+        self.lock().subsystems.clone()
+    }
+
+    /// Where it listens for I/O and for discovery, and other discovery services that hosts are told of; said once.
+    pub fn set_portals(&self, io: Vec<SocketAddr>, discovery: Vec<SocketAddr>, referrals: Vec<SocketAddr>) {
+        self.places.set(Places { io, discovery, referrals }).ok();
     }
 
     /// Portals of I/O controllers.
     pub fn io_portals(&self) -> &[SocketAddr] {
-        self.portals.get().map_or(&[], |(io, _)| io)
+        self.places.get().map_or(&[], |places| &places.io)
     }
 
     /// Portals of discovery controllers alone.
     pub fn discovery_portals(&self) -> &[SocketAddr] {
-        self.portals.get().map_or(&[], |(_, discovery)| discovery)
+        self.places.get().map_or(&[], |places| &places.discovery)
+    }
+
+    /// Discovery services elsewhere.
+    pub fn referrals(&self) -> &[SocketAddr] {
+        self.places.get().map_or(&[], |places| &places.referrals)
     }
 
     /// GENCTR of the discovery log page.
@@ -149,40 +125,88 @@ impl Node {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// What discovery shows has changed.
-    pub fn advance_generation(&self) {
-        self.generation.fetch_add(1, Ordering::AcqRel);
+    /// A number that nobody had before.
+    pub fn token(&self) -> u64 {
+        self.tokens.fetch_add(1, Ordering::Relaxed)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Controllers> {
-        self.controllers.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Offers `subsystems`, and nothing else, from now on; `volumes` is how many the node has. The cores have to be
+    /// told of the change: [`super::Service::offer`] does both.
+    pub fn replace(&self, subsystems: Vec<Subsystem>, volumes: usize) -> Result<Change, OfferError> {
+        check(&subsystems, volumes)?;
+        let mut state = self.lock();
+        let old: HashMap<&str, &Arc<Subsystem>> =
+            state.subsystems.iter().map(|subsystem| (subsystem.nqn.as_str(), subsystem)).collect();
+        let mut change = Change::default();
+        // What stays as it is stays the same object.
+        let keep = |new: Subsystem| match old.get(new.nqn.as_str()) {
+            Some(old) if ***old == new => (*old).clone(),
+            _ => Arc::new(new),
+        };
+        let new: Vec<Arc<Subsystem>> = subsystems.into_iter().map(keep).collect();
+        let place = |nqn: &str| new.iter().find(|subsystem| subsystem.nqn == nqn);
+        for new in &new {
+            match old.get(new.nqn.as_str()) {
+                Some(old) => {
+                    let nsids = new.differences(old);
+                    if !nsids.is_empty() {
+                        change.namespaces.insert(new.nqn.clone(), nsids);
+                    }
+                    change.discovery |= new.hosts != old.hosts;
+                }
+                None => change.discovery = true,
+            }
+        }
+        change.discovery |= old.keys().any(|nqn| place(nqn).is_none());
+        drop(old);
+        for link in state.by_id.values() {
+            let Kind::Io(of) = link.kind() else { continue };
+            match place(&of.nqn).filter(|subsystem| subsystem.admits(&link.host)) {
+                Some(subsystem) => link.set_subsystem(subsystem),
+                None => {
+                    change.ended.insert(link.cntlid);
+                }
+            }
+        }
+        state.subsystems = new;
+        if change.discovery {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(change)
     }
 
-    /// Allocates a controller (dynamic model); `None` when there are too many.
-    pub fn allocate(&self, shard: usize, kind: Kind, host: String, host_id: [u8; 16]) -> Option<Arc<Link>> {
-        let mut controllers = self.lock();
-        if controllers.by_id.len() >= CONTROLLERS {
-            return None;
+    /// Allocates a controller (dynamic model) of what `nqn` names, on core `shard`.
+    pub fn allocate(
+        &self,
+        shard: usize,
+        nqn: &str,
+        host: &str,
+        host_id: [u8; 16],
+    ) -> Result<Arc<Link>, Refused> {
+        let mut state = self.lock();
+        let kind = if nqn == DISCOVERY_NQN {
+            Kind::Discovery
+        } else {
+            let found = state.subsystems.iter().find(|subsystem| subsystem.nqn == nqn);
+            let subsystem = found.ok_or(Refused::NoSubsystem)?;
+            if !subsystem.admits(host) {
+                return Err(Refused::Host);
+            }
+            Kind::Io(subsystem.clone())
+        };
+        if state.is_full(nqn, host) {
+            return Err(Refused::TooMany);
         }
         loop {
             // FFF0h and above are reserved (Base 2.1 section 3.1.1).
-            controllers.last = if controllers.last >= 0xffef { 1 } else { controllers.last + 1 };
-            if !controllers.by_id.contains_key(&controllers.last) {
+            state.last = if state.last >= 0xffef { 1 } else { state.last + 1 };
+            if !state.by_id.contains_key(&state.last) {
                 break;
             }
         }
-        let link = Arc::new(Link {
-            cntlid: controllers.last,
-            shard,
-            kind,
-            host,
-            host_id,
-            ready: AtomicBool::new(false),
-            write_cache: AtomicBool::new(true),
-            traffic: AtomicBool::new(false),
-        });
-        controllers.by_id.insert(link.cntlid, link.clone());
-        Some(link)
+        let link = Arc::new(Link::new(state.last, shard, kind, host.to_owned(), host_id));
+        state.by_id.insert(link.cntlid, link.clone());
+        Ok(link)
     }
 
     /// The controller with this identifier.
@@ -201,34 +225,129 @@ impl Node {
     }
 }
 
+impl State {
+    /// Whether there can be no further controller of `nqn` for `host`.
+    fn is_full(&self, nqn: &str, host: &str) -> bool {
+        if self.by_id.len() >= CONTROLLERS {
+            return true;
+        }
+        let (mut of_host, mut of_subsystem) = (0, 0);
+        for link in self.by_id.values() {
+            let same = match link.kind() {
+                Kind::Io(subsystem) => subsystem.nqn == nqn,
+                Kind::Discovery => nqn == DISCOVERY_NQN,
+            };
+            of_subsystem += usize::from(same);
+            of_host += usize::from(same && link.host == host);
+        }
+        of_host >= CONTROLLERS_PER_HOST || of_subsystem >= CONTROLLERS_PER_SUBSYSTEM
+    }
+}
+
+fn check(subsystems: &[Subsystem], volumes: usize) -> Result<(), OfferError> {
+    let mut names = HashSet::from([DISCOVERY_NQN]);
+    for Subsystem { nqn, namespaces, .. } in subsystems {
+        if !names.insert(nqn) {
+            return Err(OfferError::Name(nqn.clone()));
+        }
+        let mut last = 0;
+        for namespace in namespaces {
+            let nsid = namespace.nsid;
+            if nsid <= last || nsid > NVME_NAMESPACES {
+                return Err(OfferError::Nsid { nqn: nqn.clone(), nsid });
+            }
+            if namespace.volume >= volumes {
+                return Err(OfferError::Volume { nqn: nqn.clone(), nsid });
+            }
+            last = nsid;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_who_may_use_every_volume_may_use_the_subsystem() {
-        let hosts = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let mut subsystem = Subsystem::new("nqn.2026-11.internal.fels:shared", [0xab; 16]);
-        subsystem.add(3, [1; 16], &[]);
-        assert!(subsystem.admits("a") && subsystem.admits("c"));
-        subsystem.add(4, [2; 16], &hosts(&["a", "b"]));
-        subsystem.add(5, [3; 16], &hosts(&["b", "c"]));
-        assert!(subsystem.admits("b") && !subsystem.admits("a") && !subsystem.admits("c"));
-        subsystem.add(6, [4; 16], &hosts(&["a"]));
-        assert!(!subsystem.admits("a") && !subsystem.admits("b"), "nobody may use all of them");
-        assert_eq!(subsystem.namespace(2).unwrap().volume, 4);
-        assert!(subsystem.namespace(0).is_none() && subsystem.namespace(5).is_none());
-        assert_eq!(subsystem.serial.len(), 20);
+    const NQN: &str = "nqn.2026-11.internal.fels:demo";
+
+    fn subsystem(nqn: &str, volumes: &[usize]) -> Subsystem {
+        let mut subsystem = Subsystem::new(nqn, [1; 16]);
+        volumes.iter().for_each(|volume| subsystem.add(*volume, [*volume as u8; 16], &[]));
+        subsystem
     }
 
     #[test]
     fn controllers_have_identifiers_of_their_own() {
         let node = Node::new(Vec::new());
-        let allocate = || node.allocate(0, Kind::Discovery, "host".into(), [0; 16]).unwrap();
+        let allocate = || node.allocate(0, DISCOVERY_NQN, "host", [0; 16]).unwrap();
         let (first, second) = (allocate(), allocate());
         assert_ne!(first.cntlid, second.cntlid);
         node.release(first.cntlid);
         assert!(node.find(first.cntlid).is_none() && node.find(second.cntlid).is_some());
         assert_eq!(node.controllers(), 1);
+    }
+
+    #[test]
+    fn controllers_are_bounded_for_a_host_a_subsystem_and_the_node() {
+        let names: Vec<String> =
+            (0..=CONTROLLERS / CONTROLLERS_PER_SUBSYSTEM).map(|n| format!("{NQN}{n}")).collect();
+        let node = Node::new(names.iter().map(|nqn| Arc::new(subsystem(nqn, &[0]))).collect());
+        let allocate = |nqn: &str, host: &str| node.allocate(0, nqn, host, [0; 16]);
+        for _ in 0..CONTROLLERS_PER_HOST {
+            allocate(&names[0], "one").unwrap();
+        }
+        assert_eq!(allocate(&names[0], "one").unwrap_err(), Refused::TooMany);
+        allocate(&names[1], "one").expect("another subsystem counts for itself");
+        for host in CONTROLLERS_PER_HOST..CONTROLLERS_PER_SUBSYSTEM {
+            allocate(&names[0], &host.to_string()).unwrap();
+        }
+        let refused = allocate(&names[0], "another").unwrap_err();
+        assert_eq!(refused, Refused::TooMany);
+        // The node's own bound, without a quadratic number of looks.
+        let mut state = node.lock();
+        let link = state.by_id.values().next().unwrap().clone();
+        for id in 1..=CONTROLLERS as u16 {
+            state.by_id.entry(id).or_insert(link.clone());
+        }
+        drop(state);
+        assert_eq!(allocate(&names[2], "one").unwrap_err(), Refused::TooMany);
+        node.release(1);
+        allocate(&names[2], "one").expect("one that has ended makes room");
+    }
+
+    #[test]
+    fn what_is_offered_anew_is_compared_with_what_was() {
+        let shared = "nqn.2026-11.internal.fels:shared";
+        let node = Node::new(vec![Arc::new(subsystem(NQN, &[0])), Arc::new(subsystem(shared, &[1]))]);
+        let (one, two) =
+            (node.allocate(0, NQN, "a", [0; 16]).unwrap(), node.allocate(0, shared, "a", [0; 16]).unwrap());
+        let change = node.replace(vec![subsystem(NQN, &[0]), subsystem(shared, &[1])], 3).unwrap();
+        assert_eq!((change, node.generation()), (Change::default(), 1), "nothing changes, nobody is told");
+        let change = node.replace(vec![subsystem(NQN, &[0, 2]), subsystem(shared, &[1])], 3).unwrap();
+        assert_eq!(change.namespaces, HashMap::from([(NQN.to_owned(), vec![2])]));
+        assert!(!change.discovery && change.ended.is_empty() && node.generation() == 1);
+        let Kind::Io(now) = one.kind() else { panic!() };
+        assert_eq!(now.namespaces.len(), 2, "the controller sees it");
+        let mut guarded = subsystem(NQN, &[0, 2]);
+        guarded.hosts = Some(vec!["b".to_owned()]);
+        let change = node.replace(vec![guarded], 3).unwrap();
+        assert!(change.discovery && node.generation() == 2);
+        assert_eq!(change.ended, HashSet::from([one.cntlid, two.cntlid]));
+        assert_eq!(node.allocate(0, NQN, "a", [0; 16]).unwrap_err(), Refused::Host);
+        assert_eq!(node.allocate(0, shared, "a", [0; 16]).unwrap_err(), Refused::NoSubsystem);
+    }
+
+    #[test]
+    fn what_cannot_be_offered_changes_nothing() {
+        let node = Node::new(Vec::new());
+        let twice = node.replace(vec![subsystem(NQN, &[0]), subsystem(NQN, &[1])], 2);
+        assert_eq!(twice, Err(OfferError::Name(NQN.to_owned())));
+        let absent = node.replace(vec![subsystem(NQN, &[0, 2])], 2);
+        assert_eq!(absent, Err(OfferError::Volume { nqn: NQN.to_owned(), nsid: 2 }));
+        let mut backwards = subsystem(NQN, &[0, 1]);
+        backwards.namespaces.swap(0, 1);
+        assert_eq!(node.replace(vec![backwards], 2), Err(OfferError::Nsid { nqn: NQN.to_owned(), nsid: 1 }));
+        assert!(node.subsystems().is_empty() && node.generation() == 1);
     }
 }

@@ -4,21 +4,21 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use ring::{Buffer, Notify};
+use wire::nvme::fabrics::{Connect, ConnectAttributes};
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
 
 use super::connection::{Connection, Outcome};
 use super::controller::Controller;
-use super::io;
-use super::node::Link;
+use super::counters::Counters;
+use super::io::{self, Channels};
+use super::link::Link;
 use super::slots::{Full, Slot, SlotId, Slots};
-use crate::limits::{NVME_MAXH2CDATA, SEND_QUEUE_BYTES, TRANSFER_BYTES};
+use crate::limits::{NVME_MAXH2CDATA, NVME_MEMORY_TIME, SEND_QUEUE_BYTES, TRANSFER_BYTES};
 use crate::memory_gate::{has_memory, wait_for_memory};
 use crate::shard::Shard;
-use crate::volume::Channel;
 
 /// Byte offsets in an H2CData header, for what is wrong with it.
 const OFFSET_OF_CCCID: u32 = 8;
@@ -33,8 +33,32 @@ const FORGOTTEN: usize = 64;
 pub enum Role {
     /// The admin queue: the controller itself lives here.
     Admin(Rc<Controller>),
-    /// An I/O queue; the namespaces in the order of their NSIDs.
-    Io(Vec<Rc<Channel>>),
+    /// An I/O queue.
+    Io(Namespaces),
+}
+
+/// What an I/O queue knows of its subsystem: changed only when what is offered changes.
+pub struct Namespaces {
+    channels: RefCell<Rc<Channels>>,
+    /// What is done with them.
+    pub counters: Rc<Counters>,
+}
+
+impl Namespaces {
+    /// These channels, by NSID from 1 on.
+    pub fn new(channels: Rc<Channels>, counters: Rc<Counters>) -> Namespaces {
+        Namespaces { channels: RefCell::new(channels), counters }
+    }
+
+    /// The channels as they are now, for the whole life of a command.
+    pub fn now(&self) -> Rc<Channels> {
+        self.channels.borrow().clone()
+    }
+
+    /// They are others from now on.
+    pub fn replace(&self, channels: Rc<Channels>) {
+        self.channels.replace(channels);
+    }
 }
 
 /// One queue of a controller.
@@ -43,6 +67,10 @@ pub struct Queue {
     pub qid: u16,
     /// The controller it belongs to.
     pub link: Arc<Link>,
+    /// The life of the controller in which it came in: after a reset nothing of it is begun any more.
+    incarnation: u32,
+    /// Tells it from earlier and later queues of its number.
+    pub token: u64,
     /// Its core.
     pub shard: Rc<Shard>,
     /// Its connection.
@@ -73,26 +101,27 @@ impl Queue {
         self.slots.borrow().find(cid)
     }
 
-    /// A queue of `size` entries.
+    /// A queue of a controller, as its Connect command wishes.
     pub fn new(
-        qid: u16,
-        link: Arc<Link>,
+        connect: &Connect,
+        (link, incarnation, token): (Arc<Link>, u32, u64),
         shard: Rc<Shard>,
         connection: Rc<Connection>,
         role: Role,
-        size: u16,
-        without_flow_control: bool,
     ) -> Rc<Queue> {
+        let size = connect.sqsize + 1;
         Rc::new(Queue {
-            qid,
+            qid: connect.qid,
             link,
+            incarnation,
+            token,
             shard,
             connection,
             role,
             size,
             // The Connect command was the first entry.
             sqhd: Cell::new(1 % size),
-            without_flow_control,
+            without_flow_control: connect.cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL),
             slots: RefCell::new(Slots::new(usize::from(size))),
             first: Cell::new(None),
             forgotten: RefCell::default(),
@@ -152,21 +181,44 @@ impl Queue {
         Ok(())
     }
 
-    /// A capsule whose data came damaged: the host may send it again.
-    pub fn take_damaged(&self, command: Command) {
+    /// Waits a while for memory for data that comes with a command: nothing more is received meanwhile. False when
+    /// there is none.
+    pub async fn wait_for_capsule(&self, bytes: usize) -> bool {
+        let ring = self.shard.ring();
+        ring.timeout(NVME_MEMORY_TIME, wait_for_memory(ring, bytes, || self.is_open())).await;
+        has_memory(bytes)
+    }
+
+    /// A capsule whose data was dropped, because it came damaged or for want of memory: the host may send it again.
+    pub fn refuse(&self, command: &Command, status: Status) {
         self.advance();
-        self.complete(command.cid, Outcome::failed(Status::TRANSIENT_TRANSPORT_ERROR));
+        self.link.note_traffic();
+        if let Some(first) = self.first.take() {
+            let status = if command.fuse() == Fuse::Second {
+                Status::COMMAND_ABORTED_DUE_TO_FAILED_FUSED_COMMAND
+            } else {
+                Status::COMMAND_ABORTED_DUE_TO_MISSING_FUSED_COMMAND
+            };
+            self.finish(first, Outcome::failed(status));
+        }
+        self.note_failure(command, status);
+        self.complete(command.cid, Outcome::failed(status));
+    }
+
+    /// The status for data that there is no memory for.
+    pub fn no_memory(&self) -> Status {
+        if self.qid == 0 { Status::TRANSIENT_TRANSPORT_ERROR } else { Status::NAMESPACE_NOT_READY }
     }
 
     fn begin(self: &Rc<Self>, id: SlotId, command: &Command, data: Buffer) -> Result<(), Status> {
         let place = command.data_place(data.len() as u32)?;
         let wanted = match &self.role {
             Role::Admin(_) => Controller::output(command),
-            Role::Io(channels) => {
-                if command.opcode != fabrics::OPCODE && !self.link.ready.load(Ordering::Acquire) {
+            Role::Io(namespaces) => {
+                if self.link.incarnation() != self.incarnation {
                     return Err(Status::COMMAND_SEQUENCE_ERROR);
                 }
-                io::output(command, channels)?
+                io::output(command, &namespaces.channels.borrow())?
             }
         };
         if wanted == 0 {
@@ -299,9 +351,9 @@ impl Queue {
                     queue.wait_for_room((command.sgl.length as usize).min(TRANSFER_BYTES)).await;
                     controller.execute(&queue, &command, &buffer).await
                 }
-                Role::Io(channels) => {
-                    queue.wait_for_room(io::input(&command, channels)).await;
-                    io::execute(&queue, channels, &command, buffer).await
+                Role::Io(namespaces) => {
+                    queue.wait_for_room(io::input(&command)).await;
+                    io::execute(&queue, namespaces, &command, buffer).await
                 }
             };
             queue.finish(id, outcome);
@@ -314,9 +366,9 @@ impl Queue {
         };
         let queue = self.clone();
         self.shard.ring().spawn(async move {
-            let Role::Io(channels) = &queue.role else { return };
+            let Role::Io(namespaces) = &queue.role else { return };
             let (one, two) =
-                io::compare_and_write(&queue, channels, (&compare, &expected), (&write, data)).await;
+                io::compare_and_write(&queue, namespaces, (&compare, &expected), (&write, data)).await;
             queue.finish(first, one);
             queue.finish(second, two);
         });
@@ -350,8 +402,19 @@ impl Queue {
         }
         let aborted = slot.aborted && slot.command.opcode != fabrics::OPCODE;
         let outcome = if aborted { Outcome::failed(Status::COMMAND_ABORT_REQUESTED) } else { outcome };
+        if outcome.status != Status::SUCCESSFUL_COMPLETION {
+            self.note_failure(&slot.command, outcome.status);
+        }
         self.complete(slot.command.cid, outcome);
         self.changed.notify();
+    }
+
+    #[cold]
+    fn note_failure(&self, command: &Command, status: Status) {
+        self.link.note_error(self.qid, command, status);
+        if let Role::Io(namespaces) = &self.role {
+            namespaces.counters.note_failure(status);
+        }
     }
 
     fn forget(&self, id: SlotId) {

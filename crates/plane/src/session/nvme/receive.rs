@@ -31,9 +31,6 @@ pub enum End {
     /// The Connect command was refused.
     #[error("its Connect command was refused: {0:?}")]
     Refused(Status),
-    /// No memory for data that has to be taken.
-    #[error("the memory for data in flight is used up")]
-    Memory,
 }
 
 /// One PDU up to its data.
@@ -142,15 +139,17 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
         let pdu = next(reader, framing, limit).await?;
         match pdu.common.pdu_type {
             PduType::CAPSULE_CMD => {
-                if !has_memory(pdu.shape.data) {
-                    return Err(End::Memory);
-                }
                 let command = CapsuleCmd::decode(pdu.bytes()).command;
+                if !has_memory(pdu.shape.data) && !queue.wait_for_capsule(pdu.shape.data).await {
+                    reader.skip(pdu.shape.data + pdu.shape.trailer()).await?;
+                    queue.refuse(&command, queue.no_memory());
+                    continue;
+                }
                 let (data, intact) = data(reader, &pdu.shape, Buffer::new(pdu.shape.data), 0).await?;
                 if intact {
                     queue.take(command, data).map_err(|error| pdu.fatal(error))?;
                 } else {
-                    queue.take_damaged(command);
+                    queue.refuse(&command, Status::TRANSIENT_TRANSPORT_ERROR);
                 }
             }
             PduType::H2C_DATA => {

@@ -4,22 +4,23 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ring::{Buffer, Detached, Peer, Socket};
+use ring::{Buffer, Detached, Instant, Peer, Socket};
 use wire::nvme::fabrics::{
-    CONNECT_DATA_LENGTH, CommandType, Connect, ConnectAttributes, ConnectData, ConnectResult,
-    InvalidParameter,
+    CONNECT_DATA_LENGTH, CommandType, Connect, ConnectData, ConnectResult, InvalidParameter,
 };
 use wire::nvme::{
     CNTLID_DYNAMIC, CNTLID_STATIC, Command, Completion, DISCOVERY_NQN, DataPlace, Status, fabrics,
 };
 
+use super::change::channels;
 use super::connection::Connection;
-use super::controller::Controller;
-use super::node::{Kind, Link, Node};
-use super::queue::{Queue, Role};
+use super::controller::{Controller, Seat};
+use super::counters::{Counters, Totals};
+use super::link::{Kind, Link};
+use super::node::{Node, Refused};
+use super::queue::{Namespaces, Queue, Role};
 use super::receive::{End, first_capsule, initialize, receive};
 use crate::limits::{CONNECTIONS_PER_SHARD, LOGIN_TIME, LOGINS_PER_SHARD, NVME_QUEUE_ENTRIES, SEND_STALL};
 use crate::log::trouble;
@@ -34,8 +35,10 @@ const PARTING: Duration = Duration::from_millis(100);
 
 /// NVMe/TCP on one core.
 pub struct Service {
-    shard: Rc<Shard>,
+    pub(super) shard: Rc<Shard>,
     node: Arc<Node>,
+    started: Instant,
+    counters: RefCell<HashMap<String, Rc<Counters>>>,
     controllers: RefCell<HashMap<u16, Rc<Controller>>>,
     queues: RefCell<HashMap<(u16, u16), Rc<Queue>>>,
     newcomers: RefCell<VecDeque<Weak<Connection>>>,
@@ -56,6 +59,8 @@ impl Service {
         let service = Rc::new(Service {
             shard: shard.clone(),
             node: node.clone(),
+            started: shard.ring().now(),
+            counters: RefCell::default(),
             controllers: RefCell::default(),
             queues: RefCell::default(),
             newcomers: RefCell::default(),
@@ -71,9 +76,33 @@ impl Service {
         &self.node
     }
 
-    /// An I/O queue that is on this core.
-    pub fn queue(&self, cntlid: u16, qid: u16) -> Option<Rc<Queue>> {
-        self.queues.borrow().get(&(cntlid, qid)).cloned()
+    /// The I/O queue with this token that is on `shard`.
+    pub fn queue_on(shard: &Shard, cntlid: u16, qid: u16, token: u64) -> Option<Rc<Queue>> {
+        let service = shard.service::<Service>()?;
+        let queue = service.queues.borrow().get(&(cntlid, qid)).cloned();
+        queue.filter(|queue| queue.token == token)
+    }
+
+    /// The I/O queues that are on this core.
+    pub(super) fn queues(&self) -> Vec<Rc<Queue>> {
+        self.queues.borrow().values().cloned().collect()
+    }
+
+    /// How long this core has been serving.
+    pub fn uptime(&self) -> Duration {
+        self.shard.ring().now().since(self.started)
+    }
+
+    /// What hosts have done with a subsystem on this core.
+    pub fn totals(&self, nqn: &str) -> Totals {
+        self.counters.borrow().get(nqn).map_or_else(Totals::default, |counters| counters.totals())
+    }
+
+    fn counters(&self, nqn: &str) -> Rc<Counters> {
+        if let Some(counters) = self.counters.borrow().get(nqn) {
+            return counters.clone();
+        }
+        self.counters.borrow_mut().entry(nqn.to_owned()).or_default().clone()
     }
 
     /// A controller whose admin queue is on this core.
@@ -111,7 +140,7 @@ impl Service {
         if let Err(end) = receive(&queue, &mut reader).await {
             say_goodbye(&connection, end).await;
         }
-        connection.close("closed");
+        connection.close_quietly("closed");
         queue.quiesce().await;
         self.remove(&queue).await;
     }
@@ -124,14 +153,13 @@ impl Service {
                 self.controllers.borrow_mut().remove(&cntlid);
             }
             Role::Io(_) => {
-                self.queues.borrow_mut().remove(&(cntlid, qid));
-                self.shard.tell(queue.link.shard, move |shard| {
-                    let controller =
-                        shard.service::<Service>().and_then(|service| service.controller(cntlid));
-                    if let Some(controller) = controller {
-                        controller.leave(qid);
-                    }
-                });
+                let mut queues = self.queues.borrow_mut();
+                // After a reset there may be another one of this number.
+                if queues.get(&(cntlid, qid)).is_some_and(|other| Rc::ptr_eq(other, queue)) {
+                    queues.remove(&(cntlid, qid));
+                }
+                drop(queues);
+                leave(&self.shard, &queue.link, qid, queue.token);
             }
         }
         let host = &queue.link.host;
@@ -188,32 +216,28 @@ impl Service {
         if connect.sqsize == 0 || connect.sqsize >= NVME_QUEUE_ENTRIES {
             return Err(refuse(InvalidParameter::SQSIZE));
         }
-        let (link, role) = if connect.qid == 0 {
+        let mut claim = None;
+        let (identity, role) = if connect.qid == 0 {
             let controller = self.make_controller(&connect, &data)?;
-            (controller.link.clone(), Role::Admin(controller))
+            ((controller.link.clone(), 0, self.node.token()), Role::Admin(controller))
         } else {
-            let link = self.find_controller(&connect, &data).await?;
-            let Kind::Io(subsystem) = &link.kind else { return Err(refuse(InvalidParameter::QID)) };
+            let (entered, incarnation) = self.find_controller(&connect, &data).await?;
+            let link = entered.link.clone();
+            let Kind::Io(subsystem) = link.kind() else { return Err(refuse(InvalidParameter::QID)) };
             // Ended or reset since it let the queue in: that found no queue here to end.
-            if !link.ready.load(Ordering::Acquire) {
+            if link.incarnation() != incarnation {
                 return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
             }
-            let channels =
-                subsystem.namespaces.iter().map(|namespace| self.shard.volume(namespace.volume)).collect();
-            (link.clone(), Role::Io(channels))
+            let counters = self.counters(&subsystem.nqn);
+            let token = claim.insert(entered).token;
+            let namespaces = Namespaces::new(channels(&self.shard, &subsystem), counters);
+            ((link, incarnation, token), Role::Io(namespaces))
         };
-        let without_flow_control = connect.cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL);
-        let size = connect.sqsize + 1;
-        let queue = Queue::new(
-            connect.qid,
-            link,
-            self.shard.clone(),
-            connection.clone(),
-            role,
-            size,
-            without_flow_control,
-        );
+        let queue = Queue::new(&connect, identity, self.shard.clone(), connection.clone(), role);
         self.enter(&queue);
+        if let Some(claim) = &mut claim {
+            claim.taken = true;
+        }
         Ok(queue)
     }
 
@@ -235,22 +259,18 @@ impl Service {
         }
         let host = data.hostnqn.name().map_err(|_| refuse(InvalidParameter::HOSTNQN))?;
         let name = data.subnqn.text().map_err(|_| refuse(InvalidParameter::SUBNQN))?;
-        let kind = if name == DISCOVERY_NQN {
-            Kind::Discovery
-        } else {
-            let subsystem = self.node.subsystems().iter().find(|subsystem| subsystem.nqn == name);
-            let subsystem = subsystem.ok_or(refuse(InvalidParameter::SUBNQN))?;
-            if !subsystem.admits(host) {
-                return Err((Status::CONNECT_INVALID_HOST.do_not_retry(), 0));
-            }
-            Kind::Io(subsystem.clone())
-        };
-        let link = self.node.allocate(self.shard.index(), kind, host.to_owned(), data.hostid);
-        let link = link.ok_or((Status::CONNECT_CONTROLLER_BUSY, 0))?;
+        let link = self.node.allocate(self.shard.index(), name, host, data.hostid);
+        let link = link.map_err(|refused| match refused {
+            Refused::NoSubsystem => refuse(InvalidParameter::SUBNQN),
+            Refused::Host => (Status::CONNECT_INVALID_HOST.do_not_retry(), 0),
+            // "There is no available controller": the host may come again.
+            Refused::TooMany => (Status::CONNECT_CONTROLLER_BUSY, 0),
+        })?;
         Ok(Controller::new(link, self.node.clone(), self.shard.clone(), connect.kato))
     }
 
-    async fn find_controller(&self, connect: &Connect, data: &ConnectData) -> Result<Arc<Link>, Refusal> {
+    /// Enters an I/O queue at its controller; gives the place there, and the life of the controller that it is of.
+    async fn find_controller(&self, connect: &Connect, data: &ConnectData) -> Result<(Claim, u32), Refusal> {
         let link = self.node.find(data.cntlid).ok_or(refuse(InvalidParameter::CNTLID))?;
         if data.hostnqn.name().ok() != Some(link.host.as_str()) {
             return Err(refuse(InvalidParameter::HOSTNQN));
@@ -258,41 +278,49 @@ impl Service {
         if data.hostid != link.host_id {
             return Err(refuse(InvalidParameter::HOSTID));
         }
-        let name = match &link.kind {
+        let kind = link.kind();
+        let name = match &kind {
             Kind::Io(subsystem) => subsystem.nqn.as_str(),
             Kind::Discovery => DISCOVERY_NQN,
         };
         if data.subnqn.text().ok() != Some(name) {
             return Err(refuse(InvalidParameter::SUBNQN));
         }
-        let (cntlid, qid, here) = (link.cntlid, connect.qid, self.shard.index());
+        let claim = Claim {
+            shard: self.shard.clone(),
+            link,
+            qid: connect.qid,
+            token: self.node.token(),
+            taken: false,
+        };
+        let (cntlid, qid) = (claim.link.cntlid, claim.qid);
+        let seat = Seat { shard: self.shard.index(), token: claim.token };
         let enter = move |shard: Rc<Shard>| async move {
             match shard.service::<Service>().and_then(|service| service.controller(cntlid)) {
-                Some(controller) => controller.enter(qid, here),
+                Some(controller) => controller.enter(qid, seat),
                 None => Err(Status::CONNECT_INVALID_PARAMETERS.do_not_retry()),
             }
         };
-        self.shard.call(link.shard, enter).await.map_err(|status| {
+        let incarnation = self.shard.call(claim.link.shard, enter).await.map_err(|status| {
             let queue = status == Status::INVALID_QUEUE_IDENTIFIER.do_not_retry();
             if queue { refuse(InvalidParameter::QID) } else { (status, 0) }
         })?;
-        Ok(link)
+        Ok((claim, incarnation))
     }
 
     /// Takes no more connections, ends the controllers, and waits until nothing of them is under way.
     pub async fn drain(self: Rc<Self>) {
         self.draining.set(true);
         for newcomer in self.newcomers.borrow_mut().drain(..).filter_map(|newcomer| newcomer.upgrade()) {
-            newcomer.close("the node is stopping");
+            newcomer.close_quietly("the node is stopping");
         }
         for controller in self.controllers() {
             if let Some(admin) = controller.admin() {
-                admin.connection.close("the node is stopping");
+                admin.connection.close_quietly("the node is stopping");
             }
         }
-        let queues: Vec<_> = self.queues.borrow().values().cloned().collect();
-        for queue in queues {
-            queue.connection.close("the node is stopping");
+        for queue in self.queues() {
+            queue.connection.close_quietly("the node is stopping");
         }
         while self.connections.get() > 0 {
             self.shard.ring().sleep(Duration::from_millis(5)).await;
@@ -333,15 +361,42 @@ impl Welcome for Service {
             service.clone().live(connection.clone(), reader).await;
             service.connections.set(service.connections.get() - 1);
             let reason = connection.close_reason().unwrap_or_default();
-            if reason != QUIET {
+            if connection.is_quiet() {
+                tracing::debug!("{}: connection closed: {reason}", connection.peer);
+            } else {
                 trouble!("{}: connection closed: {reason}", connection.peer);
             }
         });
     }
 }
 
-/// The reason of a connection that the host has ended between two PDUs, as hosts do.
-const QUIET: &str = "the peer closed the connection";
+/// A queue's place at its controller, given back when the queue does not come to be: its Connect command is refused, or
+/// given up for taking too long.
+struct Claim {
+    shard: Rc<Shard>,
+    link: Arc<Link>,
+    qid: u16,
+    token: u64,
+    taken: bool,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.taken {
+            leave(&self.shard, &self.link, self.qid, self.token);
+        }
+    }
+}
+
+/// Tells a controller that a queue is no more.
+fn leave(shard: &Rc<Shard>, link: &Link, qid: u16, token: u64) {
+    let cntlid = link.cntlid;
+    shard.tell(link.shard, move |shard| {
+        if let Some(controller) = shard.service::<Service>().and_then(|service| service.controller(cntlid)) {
+            controller.leave(qid, token);
+        }
+    });
+}
 
 /// Tells the host what was wrong, if that is to be told, and closes.
 async fn say_goodbye(connection: &Rc<Connection>, end: End) {
@@ -351,7 +406,11 @@ async fn say_goodbye(connection: &Rc<Connection>, end: End) {
     if !matches!(end, End::Gone(_)) {
         connection.ring().timeout(PARTING, connection.outgoing.below(1)).await;
     }
-    connection.close(if matches!(end, End::Gone(Gone::Closed)) { QUIET.to_owned() } else { end.to_string() });
+    // Between two PDUs hosts end connections when nothing is wrong.
+    match end {
+        End::Gone(Gone::Closed) => connection.close_quietly(end.to_string()),
+        end => connection.close(end.to_string()),
+    }
 }
 
 /// Ends a connection whose host does not take what is sent.

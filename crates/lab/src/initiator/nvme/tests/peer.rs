@@ -6,7 +6,8 @@ use ring::{Buffer, Listener, Ring, SendList, Socket};
 use wire::nvme::admin;
 use wire::nvme::admin::identify::*;
 use wire::nvme::fabrics::{
-    self, Capabilities, CommandType, Connect, ConnectData, ConnectResult, Property, PropertyGet, PropertySet,
+    self, Capabilities, CommandType, Connect, ConnectData, ConnectResult, ControllerConfiguration, Property,
+    PropertyGet, PropertySet, Shutdown,
 };
 use wire::nvme::tcp::*;
 use wire::nvme::{Command, Completion, NqnField, SglKind, Status};
@@ -174,7 +175,7 @@ impl Peer {
 
     /// The admin queue, for as long as it is there.
     async fn serve_admin(mut self, script: Script) {
-        let mut enabled = false;
+        let (mut enabled, mut left) = (false, false);
         while let Some((header, data)) = self.next().await {
             let command = CapsuleCmd::decode(header.first_chunk().unwrap()).command;
             if command.opcode != fabrics::OPCODE {
@@ -194,10 +195,13 @@ impl Peer {
                 }
                 CommandType::PROPERTY_GET => match PropertyGet::of(&command).offset {
                     Property::CAP => result = Capabilities::default().with_mqes(127).with_to(2).0,
-                    Property::CSTS => result = u64::from(enabled),
+                    Property::CSTS => result = u64::from(enabled) | u64::from(left) << 3,
                     other => panic!("{other:?}"),
                 },
-                CommandType::PROPERTY_SET => enabled = PropertySet::of(&command).value & 1 == 1,
+                CommandType::PROPERTY_SET => {
+                    let value = ControllerConfiguration(PropertySet::of(&command).value as u32);
+                    (enabled, left) = (value.en() == 1, value.shutdown() == Shutdown::Normal);
+                }
                 other => panic!("{other:?}"),
             }
             self.end(&command, status, result).await;

@@ -11,14 +11,22 @@ use ring::{Ring, in_use};
 use wire::iscsi::IscsiName;
 
 use crate::core::{Core, Offer, Plan, Portals, prepare};
+use crate::layers::Faults;
 use crate::session::iscsi::IscsiOptions;
 use crate::session::iscsi::login::Authentication;
+use crate::session::nvme::Subsystem;
 use crate::shard::Peers;
 use crate::volume::{Backing, VolumeOptions};
 
 pub const SUBSYSTEM: &str = "nqn.2026-11.internal.fels:demo";
+/// It has two namespaces.
+pub const SHARED: &str = "nqn.2026-11.internal.fels:shared";
+/// It is for another host.
+pub const PRIVATE: &str = "nqn.2026-11.internal.fels:private";
+/// A discovery service elsewhere.
+pub const REFERRAL: &str = "[2001:db8::7]:8009";
 pub const BLOCK: usize = 512;
-const BLOCKS: u64 = 32 << 11;
+pub const BLOCKS: u64 = 32 << 11;
 const FILE: &str = "/volume";
 /// Everything that has a deadline of its own has reached it after so long.
 const LONG: Duration = Duration::from_secs(200);
@@ -31,6 +39,10 @@ pub struct Bed {
     pub ring: Ring,
     pub cores: Rc<Vec<Core>>,
     pub portal: SocketAddr,
+    /// Where discovery alone is served.
+    pub discovery: SocketAddr,
+    /// Faults of the first volume.
+    pub faults: Faults,
 }
 
 impl Bed {
@@ -46,6 +58,16 @@ impl Bed {
 
     pub fn release(&self) {
         self.node.release(Path::new(FILE));
+    }
+
+    /// What is offered now.
+    pub fn offered(&self) -> Vec<Subsystem> {
+        self.cores[0].nvme.node().subsystems().iter().map(|subsystem| (**subsystem).clone()).collect()
+    }
+
+    /// Offers something else from now on.
+    pub fn offer(&self, subsystems: Vec<Subsystem>) {
+        self.cores[0].nvme.offer(subsystems).unwrap();
     }
 
     /// Controllers that there are.
@@ -70,7 +92,8 @@ fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test
     let (node, hosts) = (world.node("target"), world.node("hosts"));
     let reactors = [node.reactor(), node.reactor()];
     let ring = reactors[0].ring().clone();
-    let plan = plan(backing);
+    let faults = Faults::default();
+    let plan = plan(backing, &faults);
     let (prepared, locks) =
         world.block_on(&reactors[0], async move { prepare(&ring, plan).await.unwrap() }).unwrap();
     let (peers, mails) = Peers::new(reactors.len());
@@ -79,10 +102,16 @@ fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test
         Core::new(index, reactor.ring(), peers.clone(), mail, &prepared).unwrap()
     };
     let cores: Rc<Vec<Core>> = Rc::new(mails.into_iter().enumerate().map(core).collect());
-    let portals = Portals { nvme: vec![node.at(4420)], ..Portals::default() };
-    let portal = cores[0].listen(&portals).unwrap().nvme[0];
+    let portals = Portals {
+        nvme: vec![node.at(4420)],
+        nvme_discovery: vec![node.at(8009)],
+        nvme_referrals: vec![REFERRAL.parse().unwrap()],
+        ..Portals::default()
+    };
+    let open = cores[0].listen(&portals).unwrap();
+    let (portal, discovery) = (open.nvme[0], open.nvme_discovery[0]);
     let host = hosts.reactor();
-    let bed = Bed { node, ring: host.ring().clone(), cores: cores.clone(), portal };
+    let bed = Bed { node, ring: host.ring().clone(), cores: cores.clone(), portal, discovery, faults };
     world.block_on(&host, test(bed.clone())).unwrap();
     bed.release();
     world.run_for(LONG).unwrap();
@@ -97,27 +126,39 @@ fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test
     assert!(world.is_empty(), "descriptors are left");
 }
 
-fn plan(backing: Backing) -> Plan {
+/// The subsystem of each volume, and who may use it.
+const OFFERS: [(&str, &[&str]); 4] =
+    [(SUBSYSTEM, &[]), (SHARED, &[]), (SHARED, &[]), (PRIVATE, &["nqn.2014-08.com.example:other"])];
+
+fn offer(index: usize, backing: Backing, faults: &Faults) -> Offer {
+    let (subsystem, hosts) = OFFERS[index];
     let volume = VolumeOptions {
-        name: "demo".into(),
-        id: [1; 16],
+        name: format!("volume{index}"),
+        id: [1 + index as u8; 16],
         bytes: BLOCKS * BLOCK as u64,
         block_size: BLOCK as u32,
         backing,
-        faults: None,
+        faults: (index == 0).then(|| faults.clone()),
     };
+    Offer {
+        volume,
+        target_name: IscsiName::parse(&format!("iqn.2026-11.internal.fels:volume{index}")).unwrap(),
+        alias: None,
+        authentication: Authentication::None,
+        initiators: Vec::new(),
+        nbd: false,
+        subsystem: Some(subsystem.into()),
+        hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+    }
+}
+
+/// The volume under test, and small ones in RAM beside it.
+fn plan(backing: Backing, faults: &Faults) -> Plan {
     let never = Duration::from_secs(3600);
+    let mut backing = Some(backing);
+    let mut next = |index| offer(index, backing.take().unwrap_or(Backing::Memory), faults);
     Plan {
-        offers: vec![Offer {
-            volume,
-            target_name: IscsiName::parse("iqn.2026-11.internal.fels:demo").unwrap(),
-            alias: None,
-            authentication: Authentication::None,
-            initiators: Vec::new(),
-            nbd: false,
-            subsystem: Some(SUBSYSTEM.into()),
-            hosts: Vec::new(),
-        }],
+        offers: (0..OFFERS.len()).map(&mut next).collect(),
         discovery: Authentication::None,
         iscsi: IscsiOptions { nop_interval: never, nop_timeout: never },
     }

@@ -48,10 +48,10 @@ fn a_reset_ends_the_queues_and_waits_for_writes_in_flight() {
             waiter.release();
         });
         let before = bed.ring.now();
-        let disabled = ControllerConfiguration::ENABLED.with_en(0);
-        admin.set_configuration(disabled).await;
+        admin.set_configuration(ControllerConfiguration::ENABLED.with_en(0)).await;
+        assert_eq!(admin.property(Property::CSTS).await, 1, "it is ready while a write is under way");
+        admin.until_status(0, Duration::from_secs(5)).await;
         assert!(bed.ring.now().since(before) >= Duration::from_secs(2), "it did not wait for the write");
-        assert_eq!(admin.property(Property::CSTS).await & 1, 0);
         while host.next().await != Received::Closed {}
         admin.set_configuration(ControllerConfiguration::ENABLED).await;
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;

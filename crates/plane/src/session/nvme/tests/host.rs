@@ -1,21 +1,24 @@
 //! One connection of a host. What holds for everything that a controller sends is checked at every PDU.
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ring::{SendList, Socket};
+use wire::nvme::admin::log::{GetLogPage, LogPage};
 use wire::nvme::fabrics::{
     Connect, ConnectData, ConnectResult, ControllerConfiguration, Property, PropertyGet, PropertySet,
     PropertySize,
 };
 use wire::nvme::io::{BlockRange, Opcode};
 use wire::nvme::tcp::{
-    C2HData, CapsuleCmd, CapsuleResp, CommonHeader, DigestFlags, FatalError, Framing, H2CData, ICReq, ICResp,
-    PduType, R2T, Sender, TermReq, crc32c, header_digest,
+    C2HData, CapsuleCmd, CapsuleResp, CommonHeader, DataAlignment, DigestFlags, FatalError, Framing, H2CData,
+    ICReq, ICResp, PduType, R2T, Sender, TermReq, crc32c, header_digest,
 };
 use wire::nvme::{CNTLID_DYNAMIC, Command, CommandFlags, Completion, Fuse, NqnField, SglDescriptor, Status};
 
 use super::bed::{BLOCK, Bed, SUBSYSTEM};
+use crate::limits::NVME_MAXH2CDATA;
 
 /// How long a controller may take for what it does at once.
 const SOON: Duration = Duration::from_secs(5);
@@ -40,7 +43,17 @@ pub struct Host {
     cid: Cell<u16>,
 }
 
-fn encoded<const N: usize>(encode: impl FnOnce(&mut [u8; N])) -> Vec<u8> {
+/// Who this host is, and what it wants.
+pub fn identity(nqn: &str) -> ConnectData {
+    ConnectData {
+        hostid: [7; 16],
+        cntlid: CNTLID_DYNAMIC,
+        subnqn: NqnField::new(nqn),
+        hostnqn: NqnField::new("nqn.2014-08.com.example:host"),
+    }
+}
+
+pub fn encoded<const N: usize>(encode: impl FnOnce(&mut [u8; N])) -> Vec<u8> {
     let mut bytes = [0; N];
     encode(&mut bytes);
     bytes.to_vec()
@@ -49,7 +62,11 @@ fn encoded<const N: usize>(encode: impl FnOnce(&mut [u8; N])) -> Vec<u8> {
 impl Host {
     /// A connection on which nothing has been said.
     pub async fn open(bed: &Bed) -> Host {
-        let socket = Socket::connect(&bed.ring, bed.portal).await.unwrap();
+        Host::open_at(bed, bed.portal).await
+    }
+
+    pub async fn open_at(bed: &Bed, portal: SocketAddr) -> Host {
+        let socket = Socket::connect(&bed.ring, portal).await.unwrap();
         let (received, framing) = (RefCell::default(), Cell::default());
         Host { bed: bed.clone(), socket, received, framing, cid: Cell::new(0) }
     }
@@ -57,34 +74,50 @@ impl Host {
     /// A connection with these digests.
     pub async fn initialized(bed: &Bed, digests: DigestFlags) -> Host {
         let host = Host::open(bed).await;
-        host.send(&encoded(|bytes| ICReq::new(0, digests, 0).encode(bytes))).await;
-        let Received::Initialized(response) = host.next().await else { panic!("an ICResp was expected") };
+        host.initialize(digests, 0).await;
+        host
+    }
+
+    /// Agrees on digests and on the alignment of what the controller sends, HPDA.
+    pub async fn initialize(&self, digests: DigestFlags, hpda: u8) {
+        self.send(&encoded(|bytes| ICReq::new(hpda, digests, 0).encode(bytes))).await;
+        let Received::Initialized(response) = self.next().await else { panic!("an ICResp was expected") };
         assert_eq!(response.digests, digests);
-        host.framing.set(Framing {
+        assert_eq!((response.pfv, response.cpda, response.maxh2cdata), (0, 0, NVME_MAXH2CDATA));
+        self.framing.set(Framing {
             header_digest: digests.contains(DigestFlags::HEADER),
             data_digest: digests.contains(DigestFlags::DATA),
-            ..Framing::default()
+            hpda: DataAlignment::new(hpda).unwrap(),
+            cpda: DataAlignment::default(),
         });
-        host
+    }
+
+    /// The alignment of what this host sends: more than the controller asks for, if it likes.
+    pub fn align(&self, cpda: u8) {
+        self.framing.set(Framing { cpda: DataAlignment::new(cpda).unwrap(), ..self.framing.get() });
     }
 
     /// Asks for a queue.
     pub async fn connect(&self, connect: Connect, cntlid: u16) -> Completion {
-        let data = ConnectData {
-            hostid: [7; 16],
-            cntlid,
-            subnqn: NqnField::new(SUBSYSTEM),
-            hostnqn: NqnField::new("nqn.2014-08.com.example:host"),
-        };
+        self.connect_as(connect, ConnectData { cntlid, ..identity(SUBSYSTEM) }).await
+    }
+
+    /// Asks for a queue by any name.
+    pub async fn connect_as(&self, connect: Connect, data: ConnectData) -> Completion {
         self.capsule(connect.command(self.next_cid()), &encoded(|bytes| data.encode(bytes))).await;
         self.completed().await
     }
 
     /// A controller that is ready, by its admin queue, and its identifier.
     pub async fn admin(bed: &Bed, kato: u32) -> (Host, u16) {
+        Host::admin_of(bed, SUBSYSTEM, kato).await
+    }
+
+    /// The same of any subsystem.
+    pub async fn admin_of(bed: &Bed, nqn: &str, kato: u32) -> (Host, u16) {
         let host = Host::initialized(bed, DigestFlags::empty()).await;
-        let completion =
-            host.connect(Connect { sqsize: 31, kato, ..Connect::default() }, CNTLID_DYNAMIC).await;
+        let connect = Connect { sqsize: 31, kato, ..Connect::default() };
+        let completion = host.connect_as(connect, identity(nqn)).await;
         assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
         host.set_configuration(ControllerConfiguration::ENABLED).await;
         (host, ConnectResult::from_result(completion.result).cntlid)
@@ -93,9 +126,44 @@ impl Host {
     /// An I/O queue of that controller.
     pub async fn io(bed: &Bed, cntlid: u16, digests: DigestFlags) -> Host {
         let host = Host::initialized(bed, digests).await;
-        let completion = host.connect(Connect { qid: 1, sqsize: 127, ..Connect::default() }, cntlid).await;
-        assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
+        host.join(SUBSYSTEM, cntlid, 1).await;
         host
+    }
+
+    /// Becomes an I/O queue of any controller.
+    pub async fn join(&self, nqn: &str, cntlid: u16, qid: u16) {
+        let connect = Connect { qid, sqsize: 127, ..Connect::default() };
+        let completion = self.connect_as(connect, ConnectData { cntlid, ..identity(nqn) }).await;
+        assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
+    }
+
+    /// Sends an admin or I/O command without data and gives its completion.
+    pub async fn ask(&self, command: Command) -> Completion {
+        self.capsule(Command { cid: self.next_cid(), ..command }, &[]).await;
+        self.completed().await
+    }
+
+    /// Sends a command that gives data; the status when it fails.
+    pub async fn fetch(&self, command: Command) -> Result<Vec<u8>, Status> {
+        self.capsule(Command { cid: self.next_cid(), ..command }, &[]).await;
+        let mut got = Vec::new();
+        loop {
+            match self.next().await {
+                Received::Data(header, data) => {
+                    assert_eq!(header.datao as usize, got.len(), "data comes in order");
+                    got.extend_from_slice(&data);
+                }
+                Received::Completed(completion) if completion.status.is_success() => return Ok(got),
+                Received::Completed(completion) => return Err(completion.status),
+                other => panic!("data was expected and not {other:?}"),
+            }
+        }
+    }
+
+    /// A log page from its start; `retain` leaves its event as it is.
+    pub async fn log(&self, page: LogPage, length: u32, retain: bool) -> Vec<u8> {
+        let get = GetLogPage { retain_event: retain, ..GetLogPage::new(page, 0, length) };
+        self.fetch(get.command(0)).await.unwrap()
     }
 
     pub async fn set_configuration(&self, configuration: ControllerConfiguration) {
@@ -109,6 +177,26 @@ impl Host {
         let get = PropertyGet { size: PropertySize::FOUR, offset };
         self.capsule(get.command(self.next_cid()), &[]).await;
         self.completed().await.result
+    }
+
+    /// Waits until CSTS is `status`.
+    pub async fn until_status(&self, status: u64, within: Duration) {
+        let before = self.bed.ring.now();
+        loop {
+            let found = self.property(Property::CSTS).await;
+            if found == status {
+                return;
+            }
+            let waited = self.bed.ring.now().since(before);
+            assert!(waited < within, "CSTS is {found:#x} after {waited:?} and not {status:#x}");
+            self.bed.pass(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Nothing comes for so long.
+    pub async fn is_silent(&self, span: Duration) {
+        let received = self.bed.ring.timeout(span, self.socket.receive()).await;
+        assert!(received.is_none() && self.received.borrow().is_empty(), "something came");
     }
 
     pub fn next_cid(&self) -> u16 {
