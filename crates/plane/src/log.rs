@@ -1,5 +1,8 @@
 //! Log lines about peers: what a peer can cause without end is logged so often only, and the rest counted.
 
+#[cfg(test)]
+pub mod gathered;
+
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 

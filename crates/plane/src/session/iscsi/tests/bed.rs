@@ -12,9 +12,9 @@ use ring::sim::{self, Settings, World};
 use ring::{Buffer, Ring, in_use};
 use wire::iscsi::IscsiName;
 
-use super::logs::Logs;
 use super::peer::{Joining, Peer};
 use crate::core::{Core, Offer, Plan, Portals, prepare};
+use crate::log::gathered::Logs;
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Session};

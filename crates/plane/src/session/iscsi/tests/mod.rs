@@ -7,7 +7,6 @@ mod bed;
 mod bounds;
 mod keepalive;
 mod logout;
-mod logs;
 mod management;
 mod negotiation;
 mod peer;

@@ -1,5 +1,6 @@
 //! A node of two cores with one subsystem, and the machine of its hosts.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use wire::iscsi::IscsiName;
 
 use crate::core::{Core, Offer, Plan, Portals, prepare};
 use crate::layers::Faults;
+use crate::log::gathered::Logs;
 use crate::session::iscsi::IscsiOptions;
 use crate::session::iscsi::login::Authentication;
 use crate::session::nvme::Subsystem;
@@ -43,6 +45,9 @@ pub struct Bed {
     pub discovery: SocketAddr,
     /// Faults of the first volume.
     pub faults: Faults,
+    /// What the node says.
+    pub logs: Logs,
+    cut: Rc<Cell<bool>>,
 }
 
 impl Bed {
@@ -58,6 +63,17 @@ impl Bed {
 
     pub fn release(&self) {
         self.node.release(Path::new(FILE));
+    }
+
+    /// The node is no more, and its disk has what it has. What it leaves behind is not looked at.
+    pub fn power_cut(&self) {
+        self.cut.set(true);
+        self.node.power_cut();
+    }
+
+    /// A block as the volume's file has it.
+    pub fn block(&self, lba: u64) -> Vec<u8> {
+        self.node.file_bytes(Path::new(FILE), lba * BLOCK as u64, BLOCK).unwrap()
     }
 
     /// What is offered now.
@@ -88,6 +104,9 @@ pub fn play_with_file<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F)
 
 fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test: impl Fn(Bed) -> F) {
     println!("seed {seed}");
+    crate::log::begin();
+    let logs = Logs::default();
+    let _gathering = logs.gather();
     let world = World::new(seed);
     let (node, hosts) = (world.node("target"), world.node("hosts"));
     let reactors = [node.reactor(), node.reactor()];
@@ -111,8 +130,20 @@ fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test
     let open = cores[0].listen(&portals).unwrap();
     let (portal, discovery) = (open.nvme[0], open.nvme_discovery[0]);
     let host = hosts.reactor();
-    let bed = Bed { node, ring: host.ring().clone(), cores: cores.clone(), portal, discovery, faults };
+    let bed = Bed {
+        node,
+        ring: host.ring().clone(),
+        cores: cores.clone(),
+        portal,
+        discovery,
+        faults,
+        logs,
+        cut: Rc::default(),
+    };
     world.block_on(&host, test(bed.clone())).unwrap();
+    if bed.cut.get() {
+        return;
+    }
     bed.release();
     world.run_for(LONG).unwrap();
     assert_eq!(bed.controllers(), 0, "controllers are left");

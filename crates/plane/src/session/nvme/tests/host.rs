@@ -41,6 +41,7 @@ pub struct Host {
     received: RefCell<Vec<u8>>,
     framing: Cell<Framing>,
     cid: Cell<u16>,
+    spoils: Cell<bool>,
 }
 
 /// Who this host is, and what it wants.
@@ -68,7 +69,7 @@ impl Host {
     pub async fn open_at(bed: &Bed, portal: SocketAddr) -> Host {
         let socket = Socket::connect(&bed.ring, portal).await.unwrap();
         let (received, framing) = (RefCell::default(), Cell::default());
-        Host { bed: bed.clone(), socket, received, framing, cid: Cell::new(0) }
+        Host { bed: bed.clone(), socket, received, framing, cid: Cell::new(0), spoils: Cell::default() }
     }
 
     /// A connection with these digests.
@@ -256,8 +257,16 @@ impl Host {
     /// Sends a command with its data.
     pub async fn capsule(&self, command: Command, data: &[u8]) {
         let pdu = CapsuleCmd::new(self.framing.get(), command, data.len() as u32);
-        let bytes = self.framed(&encoded(|bytes| pdu.encode(bytes)), pdu.header, data);
+        let mut bytes = self.framed(&encoded(|bytes| pdu.encode(bytes)), pdu.header, data);
+        if self.spoils.take() {
+            *bytes.last_mut().unwrap() ^= 1;
+        }
         self.send(&bytes).await;
+    }
+
+    /// Damages the digest of the data of the next capsule.
+    pub fn spoil_next(&self) {
+        self.spoils.set(true);
     }
 
     /// Sends a part of what an R2T asked for; `spoil` damages its digest.

@@ -2,6 +2,14 @@
 
 mod bed;
 mod beginnings;
+mod bounds;
+mod changes;
+mod commands;
+mod discovery;
 mod ends;
 mod host;
+mod pdus;
+mod refusals;
+mod resets;
+mod told;
 mod transfers;

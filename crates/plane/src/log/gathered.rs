@@ -23,6 +23,11 @@ impl Logs {
         self.0.lock().unwrap().iter().any(|line| line.contains(words))
     }
 
+    /// Whether somebody was warned of something.
+    pub fn warned(&self) -> bool {
+        self.has("WARN ")
+    }
+
     pub fn all(&self) -> String {
         self.0.lock().unwrap().join("\n")
     }
@@ -50,7 +55,7 @@ impl Subscriber for Gatherer {
     fn record(&self, _: &Id, _: &Record<'_>) {}
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = Line(format!("{} ", event.metadata().level()));
         event.record(&mut line);
         self.0.0.lock().unwrap().push(line.0);
     }

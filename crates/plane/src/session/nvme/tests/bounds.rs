@@ -1,0 +1,164 @@
+//! Sizes and numbers up to their bounds and beyond, and what happens when memory is used up.
+
+use std::time::Duration;
+
+use ring::{Buffer, in_use};
+use wire::nvme::admin::features::{Feature, NumberOfQueues, SetFeatures};
+use wire::nvme::admin::{Abort, asynchronous_event_request};
+use wire::nvme::fabrics::{Capabilities, Connect, InvalidParameter, Property, PropertyGet, PropertySize};
+use wire::nvme::io::{Opcode, command};
+use wire::nvme::tcp::DigestFlags;
+use wire::nvme::{CNTLID_DYNAMIC, Fuse, SglDescriptor, Status};
+
+use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
+use super::host::{Host, Received};
+use crate::limits::{
+    BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_QUEUE_ENTRIES, NVME_QUEUES,
+};
+
+const DONE: Status = Status::SUCCESSFUL_COMPLETION;
+
+#[test]
+fn a_queue_of_the_largest_size_takes_as_many_commands_and_no_more() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let get = PropertyGet { size: PropertySize::EIGHT, offset: Property::CAP };
+        let capabilities = Capabilities(admin.ask(get.command(0)).await.result);
+        assert_eq!(capabilities.mqes(), u64::from(NVME_QUEUE_ENTRIES) - 1);
+        let host = Host::initialized(&bed, DigestFlags::empty()).await;
+        let connect = Connect { qid: 1, sqsize: NVME_QUEUE_ENTRIES - 1, ..Connect::default() };
+        assert_eq!(host.connect(connect, cntlid).await.status, DONE);
+        bed.stall();
+        for lba in 0..u64::from(NVME_QUEUE_ENTRIES) {
+            host.blocks(Opcode::WRITE, lba, &[1; BLOCK], true, Fuse::Normal).await;
+        }
+        bed.pass(Duration::from_millis(100)).await;
+        bed.release();
+        for _ in 0..NVME_QUEUE_ENTRIES {
+            assert_eq!(host.completed().await.status, DONE);
+        }
+        bed.stall();
+        for lba in 0..=u64::from(NVME_QUEUE_ENTRIES) {
+            host.blocks(Opcode::WRITE, lba, &[1; BLOCK], true, Fuse::Normal).await;
+        }
+        assert_eq!(host.next().await, Received::Terminated(wire::nvme::tcp::FatalError::SEQUENCE));
+        bed.release();
+    });
+}
+
+#[test]
+fn a_controller_has_as_many_queues_as_it_grants() {
+    play(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let set = SetFeatures {
+            feature: Feature::NUMBER_OF_QUEUES,
+            value: NumberOfQueues::default().with_submission(999).with_completion(999).0,
+            ..SetFeatures::default()
+        };
+        let granted = NumberOfQueues(admin.ask(set.command(0, SglDescriptor::NOTHING)).await.result as u32);
+        assert_eq!((granted.submission(), granted.completion()), (127, 127));
+        let mut queues = Vec::new();
+        for qid in 1..=NVME_QUEUES {
+            let host = Host::initialized(&bed, DigestFlags::empty()).await;
+            host.join(SUBSYSTEM, cntlid, qid).await;
+            queues.push(host);
+        }
+        for qid in [NVME_QUEUES + 1, u16::MAX, 1] {
+            let host = Host::initialized(&bed, DigestFlags::empty()).await;
+            let completion = host.connect(Connect { qid, sqsize: 31, ..Connect::default() }, cntlid).await;
+            assert_eq!(completion.status, Status::CONNECT_INVALID_PARAMETERS.do_not_retry());
+            assert_eq!(InvalidParameter::from_result(completion.result), InvalidParameter::QID);
+        }
+        for host in &queues {
+            assert_eq!(host.ask(command(Opcode::FLUSH, 0, 1)).await.status, DONE);
+        }
+        // The number of a queue that has ended is free again.
+        drop(queues.remove(3));
+        bed.pass(Duration::from_secs(1)).await;
+        Host::initialized(&bed, DigestFlags::empty()).await.join(SUBSYSTEM, cntlid, 4).await;
+    });
+}
+
+#[test]
+fn a_host_gets_a_bounded_number_of_controllers_and_is_told_that_it_may_come_again() {
+    play(|bed| async move {
+        let mut hosts = Vec::new();
+        for _ in 0..CONTROLLERS_PER_HOST {
+            hosts.push(Host::admin(&bed, 0).await.0);
+        }
+        let connect = Connect { sqsize: 31, ..Connect::default() };
+        let host = Host::initialized(&bed, DigestFlags::empty()).await;
+        assert_eq!(host.connect(connect, CNTLID_DYNAMIC).await.status, Status::CONNECT_CONTROLLER_BUSY);
+        assert_eq!(host.next().await, Received::Closed);
+        hosts.pop();
+        bed.pass(Duration::from_secs(1)).await;
+        Host::admin(&bed, 0).await;
+    });
+}
+
+#[test]
+fn event_requests_are_bounded_and_can_be_aborted() {
+    play(|bed| async move {
+        let (admin, _) = Host::admin(&bed, 0).await;
+        let mut waiting = Vec::new();
+        for _ in 0..NVME_EVENT_REQUESTS {
+            let cid = admin.next_cid();
+            admin.capsule(asynchronous_event_request(cid), &[]).await;
+            waiting.push(cid);
+        }
+        let refused = admin.ask(asynchronous_event_request(0)).await.status;
+        assert_eq!(refused, Status::ASYNCHRONOUS_EVENT_REQUEST_LIMIT_EXCEEDED.do_not_retry());
+        let abort = Abort { sqid: 0, cid: waiting[1] };
+        admin.capsule(abort.command(admin.next_cid()), &[]).await;
+        let (one, two) = (admin.completed().await, admin.completed().await);
+        assert_eq!((one.cid, one.status), (waiting[1], Status::COMMAND_ABORT_REQUESTED));
+        assert_eq!((two.status, two.result), (DONE, Abort::result(true)));
+    });
+}
+
+/// Takes all memory that requests of this core may have.
+fn take_all() -> Vec<Buffer> {
+    let mut taken = Vec::new();
+    while in_use() + (1 << 20) <= BUFFER_BYTES_PER_SHARD {
+        taken.push(Buffer::new(1 << 20));
+    }
+    taken.push(Buffer::new(BUFFER_BYTES_PER_SHARD - in_use()));
+    taken
+}
+
+#[test]
+fn a_write_in_a_capsule_waits_for_memory_and_is_carried_out_when_there_is_some() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::DATA).await;
+        let taken = take_all();
+        host.blocks(Opcode::WRITE, 5, &[0xa5; BLOCK * 8], true, Fuse::Normal).await;
+        host.is_silent(Duration::from_secs(1)).await;
+        drop(taken);
+        assert_eq!(host.completed().await.status, DONE);
+        assert_eq!(host.read(5, 8).await, [0xa5; BLOCK * 8]);
+    });
+}
+
+#[test]
+fn a_write_in_a_capsule_that_finds_no_memory_is_refused_for_now_and_the_queue_goes_on() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::DATA).await;
+        let taken = take_all();
+        // Halves of a fused operation are not torn: the one that was there fails with the one that was refused.
+        let flush = host.next_cid();
+        let cid = host.blocks(Opcode::WRITE, 5, &[0xa5; BLOCK * 8], true, Fuse::Normal).await;
+        host.capsule(command(Opcode::FLUSH, flush, 1), &[]).await;
+        let Received::Completed(refused) = host.next_within(Duration::from_secs(10)).await else {
+            panic!("a completion was expected")
+        };
+        assert_eq!((refused.cid, refused.status), (cid, Status::NAMESPACE_NOT_READY));
+        assert!(!refused.status.is_final(), "the host may send it again");
+        assert_eq!(host.completed().await.cid, flush);
+        drop(taken);
+        assert_eq!(host.read(5, 8).await, [0; BLOCK * 8], "nothing of it was written");
+        host.blocks(Opcode::WRITE, 5, &[0xa5; BLOCK * 8], true, Fuse::Normal).await;
+        assert_eq!(host.completed().await.status, DONE);
+    });
+}

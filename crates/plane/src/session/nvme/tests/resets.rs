@@ -1,0 +1,170 @@
+//! Resets, shutdowns and ends while the disk stands still, and queues of an earlier life of a controller.
+
+use std::time::Duration;
+
+use wire::nvme::fabrics::{Connect, ControllerConfiguration, Property, PropertySet, PropertySize, Shutdown};
+use wire::nvme::io::{Copy, CopyRange, Opcode};
+use wire::nvme::tcp::DigestFlags;
+use wire::nvme::{Fuse, SglDescriptor, Status};
+
+use super::bed::{BLOCK, play, play_with_file};
+use super::host::{Host, Received, encoded};
+
+const ENABLED: ControllerConfiguration = ControllerConfiguration::ENABLED;
+const DONE: Status = Status::SUCCESSFUL_COMPLETION;
+
+#[test]
+fn a_reset_that_waits_for_a_stalled_disk_says_so_and_never_that_it_is_done() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        bed.stall();
+        host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        bed.pass(Duration::from_millis(100)).await;
+        admin.set_configuration(ENABLED.with_en(0)).await;
+        assert_eq!(host.next().await, Received::Closed);
+        let before = bed.ring.now();
+        while bed.ring.now().since(before) < Duration::from_secs(19) {
+            assert_eq!(admin.property(Property::CSTS).await, 1, "neither ready for more nor failed");
+            bed.pass(Duration::from_millis(500)).await;
+        }
+        admin.until_status(0b11, Duration::from_secs(3)).await;
+        assert!(bed.logs.has("cannot be reset"), "{}", bed.logs.all());
+        // It cannot be enabled meanwhile.
+        let set = PropertySet { size: PropertySize::FOUR, offset: Property::CC, value: ENABLED.0.into() };
+        assert_eq!(admin.ask(set.command(0)).await.status, Status::COMMAND_SEQUENCE_ERROR);
+        assert_eq!(admin.property(Property::CC).await, ENABLED.with_en(0).0.into());
+        bed.pass(Duration::from_secs(60)).await;
+        assert_eq!(admin.property(Property::CSTS).await, 0b11, "it is never said to be disabled");
+        bed.release();
+        admin.until_status(0, Duration::from_secs(1)).await;
+        admin.set_configuration(ENABLED).await;
+        admin.until_status(1, Duration::from_secs(1)).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let found = host.read(0, 1).await;
+        assert!(found == [0xa5; BLOCK] || found == [0; BLOCK]);
+    });
+}
+
+#[test]
+fn a_shutdown_is_complete_only_when_everything_is_durable() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        assert_eq!(host.completed().await.status, DONE);
+        bed.stall();
+        admin.set_configuration(ENABLED.with_shn(Shutdown::Normal as u32)).await;
+        assert_eq!(host.next().await, Received::Closed);
+        assert_eq!(admin.property(Property::CSTS).await, 0b0101, "the shutdown is under way");
+        admin.until_status(0b0111, Duration::from_secs(25)).await;
+        bed.release();
+        admin.until_status(0b1011, Duration::from_secs(1)).await;
+        // A reset makes it usable again.
+        admin.set_configuration(ENABLED.with_en(0)).await;
+        admin.until_status(0, Duration::from_secs(1)).await;
+        admin.set_configuration(ENABLED).await;
+        assert_eq!(Host::io(&bed, cntlid, DigestFlags::empty()).await.read(0, 1).await, [0xa5; BLOCK]);
+    });
+}
+
+#[test]
+fn an_orderly_shutdown_and_disconnect_is_nothing_to_warn_of() {
+    play(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 5000).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        host.blocks(Opcode::WRITE, 0, &[1; BLOCK], true, Fuse::Normal).await;
+        assert_eq!(host.completed().await.status, DONE);
+        admin.set_configuration(ENABLED.with_shn(Shutdown::Normal as u32)).await;
+        admin.until_status(0b1001, Duration::from_secs(1)).await;
+        assert_eq!(host.next().await, Received::Closed);
+        drop((admin, host));
+        bed.pass(Duration::from_secs(1)).await;
+        assert!(!bed.logs.warned(), "{}", bed.logs.all());
+        // What is not orderly is said.
+        let host = Host::initialized(&bed, DigestFlags::empty()).await;
+        host.send(&[4, 0, 72]).await;
+        drop(host);
+        bed.pass(Duration::from_secs(1)).await;
+        assert!(bed.logs.warned(), "{}", bed.logs.all());
+    });
+}
+
+#[test]
+fn a_lost_controller_whose_write_is_stuck_keeps_its_place_until_it_ends() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        bed.stall();
+        host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        bed.pass(Duration::from_millis(100)).await;
+        drop((admin, host));
+        bed.pass(Duration::from_secs(100)).await;
+        assert_eq!(bed.controllers(), 1);
+        assert!(bed.logs.has("cannot be ended"), "{}", bed.logs.all());
+        let (again, other) = Host::admin(&bed, 0).await;
+        assert_ne!(cntlid, other);
+        drop(again);
+        bed.release();
+        bed.pass(Duration::from_secs(2)).await;
+        assert_eq!(bed.controllers(), 0);
+    });
+}
+
+#[test]
+fn a_long_command_ends_soon_after_its_queue() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        // The last block of what is copied in many steps.
+        host.blocks(Opcode::WRITE, 0x3fff, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        assert_eq!(host.completed().await.status, DONE);
+        let range = CopyRange { slba: 0, nlb: 0x3fff, ..CopyRange::default() };
+        let copy = Copy { sdlba: 0x8000, ..Copy::default() };
+        let sgl = SglDescriptor::in_capsule(0, 32);
+        bed.stall();
+        host.capsule(copy.command(9, 1, sgl), &encoded(|bytes| range.encode(bytes))).await;
+        bed.pass(Duration::from_millis(100)).await;
+        admin.set_configuration(ENABLED.with_en(0)).await;
+        bed.pass(Duration::from_millis(100)).await;
+        bed.release();
+        admin.until_status(0, Duration::from_secs(2)).await;
+        admin.set_configuration(ENABLED).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        assert_eq!(host.read(0x8000 + 0x3fff, 1).await, [0; BLOCK], "it went on to its end");
+    });
+}
+
+#[test]
+fn a_queue_of_an_earlier_life_never_comes_back() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        for _ in 0..20 {
+            let old = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+            // A Connect, a write and a reset cross each other.
+            let late = Host::initialized(&bed, DigestFlags::empty()).await;
+            let connect = Connect { qid: 2, sqsize: 31, ..Connect::default() };
+            let data =
+                wire::nvme::fabrics::ConnectData { cntlid, ..super::host::identity(super::bed::SUBSYSTEM) };
+            late.capsule(connect.command(1), &encoded(|bytes| data.encode(bytes))).await;
+            old.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+            admin.set_configuration(ENABLED.with_en(0)).await;
+            admin.until_status(0, Duration::from_secs(5)).await;
+            admin.set_configuration(ENABLED).await;
+            while !matches!(old.next().await, Received::Closed) {}
+            while !matches!(late.next().await, Received::Closed) {
+                // It was let in and then ended, or refused.
+            }
+            // Both numbers are free, and what is written now stays.
+            let new = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+            new.blocks(Opcode::WRITE, 0, &[0x5a; BLOCK], true, Fuse::Normal).await;
+            assert_eq!(new.completed().await.status, DONE);
+            let second = Host::initialized(&bed, DigestFlags::empty()).await;
+            second.join(super::bed::SUBSYSTEM, cntlid, 2).await;
+            assert_eq!(second.read(0, 1).await, [0x5a; BLOCK]);
+            admin.set_configuration(ENABLED.with_en(0)).await;
+            admin.until_status(0, Duration::from_secs(5)).await;
+            admin.set_configuration(ENABLED).await;
+        }
+    });
+}
