@@ -43,6 +43,7 @@ pub struct Bed {
     volumes: Vec<Volume>,
     portals: usize,
     nvme: bool,
+    nvme_six: bool,
     shards: usize,
     data: Option<PathBuf>,
     small_disk: Option<String>,
@@ -56,6 +57,7 @@ impl Default for Bed {
             volumes: Vec::new(),
             portals: 1,
             nvme: false,
+            nvme_six: false,
             shards: 2,
             data: None,
             small_disk: None,
@@ -92,6 +94,14 @@ impl Bed {
         self
     }
 
+    /// Serves NVMe/TCP over IPv6 too, and refers hosts to a discovery service elsewhere.
+    #[must_use]
+    pub fn nvme_six(mut self) -> Self {
+        self.nvme = true;
+        self.nvme_six = true;
+        self
+    }
+
     /// Puts the data directory on a tmpfs of its own with these mount options, e.g. `size=16m`.
     ///
     /// It is mounted in a mount namespace of the node, and without root in a user namespace too; the bed
@@ -125,7 +135,8 @@ impl Bed {
     pub fn try_start(self) -> Result<Node, Refusal> {
         let folder = tempfile::Builder::new().prefix("fels-bed-").tempdir().expect("a temporary directory");
         let data = self.data.clone().unwrap_or_else(|| folder.path().join("data"));
-        let ports = vec![0; self.portals + if self.nvme { 2 } else { 0 }];
+        let nvme = if self.nvme_six { 3 } else { 2 };
+        let ports = vec![0; self.portals + if self.nvme { nvme } else { 0 }];
         let mut node = Node { bed: self, folder, data, ports, nbd_port: 0, child: None };
         node.launch()?;
         Ok(node)
@@ -208,6 +219,11 @@ impl Node {
             [io, discovery] => {
                 format!("[nvme]\nlisten = [{}]\ndiscovery = [{}]\n\n", portal(io), portal(discovery))
             }
+            [io, six, discovery] => format!(
+                "[nvme]\nlisten = [{}, \"[::1]:{six}\"]\ndiscovery = [{}]\nreferrals = [\"[2001:db8::7]:8009\"]\n\n",
+                portal(io),
+                portal(discovery)
+            ),
             _ => String::new(),
         };
         let volumes = self.bed.volumes.iter().map(Volume::to_toml).collect::<Vec<_>>().join("\n");
@@ -237,7 +253,13 @@ impl Node {
     /// Ports of NVMe/TCP: of the subsystems, and of discovery.
     pub fn nvme_ports(&self) -> (u16, u16) {
         assert!(self.bed.nvme, "the bed serves no NVMe");
-        (self.ports[self.bed.portals], self.ports[self.bed.portals + 1])
+        (self.ports[self.bed.portals], self.ports[self.ports.len() - 1])
+    }
+
+    /// Port of NVMe/TCP on ::1.
+    pub fn nvme_six_port(&self) -> u16 {
+        assert!(self.bed.nvme_six, "the bed serves no NVMe over IPv6");
+        self.ports[self.bed.portals + 1]
     }
 
     /// `iscsi://` URL of a volume by the first portal.

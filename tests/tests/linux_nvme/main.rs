@@ -2,6 +2,7 @@
 
 mod both_protocols;
 mod discovery;
+mod persistent;
 mod refusals;
 mod reset;
 mod spoiled;

@@ -228,8 +228,8 @@ fn entry(
         trtype: TransportType::TCP,
         adrfam: if portal.is_ipv4() { AddressFamily::IPV4 } else { AddressFamily::IPV6 },
         subtype: kind,
-        treq: TransportRequirements::DISABLE_SQ_FLOW_CONTROL
-            | TransportRequirements::SECURE_CHANNEL_NOT_REQUIRED,
+        // Of a secure channel nothing is said, as long as there is none.
+        treq: TransportRequirements::DISABLE_SQ_FLOW_CONTROL,
         portid: port as u16 + 1,
         cntlid: CNTLID_DYNAMIC,
         asqsz: ADMIN_QUEUE,

@@ -145,7 +145,7 @@ impl Service {
         self.remove(&queue).await;
     }
 
-    async fn remove(&self, queue: &Rc<Queue>) {
+    pub(super) async fn remove(&self, queue: &Rc<Queue>) {
         let (cntlid, qid) = (queue.link.cntlid, queue.qid);
         match &queue.role {
             Role::Admin(controller) => {
@@ -270,7 +270,11 @@ impl Service {
     }
 
     /// Enters an I/O queue at its controller; gives the place there, and the life of the controller that it is of.
-    async fn find_controller(&self, connect: &Connect, data: &ConnectData) -> Result<(Claim, u32), Refusal> {
+    pub(super) async fn find_controller(
+        &self,
+        connect: &Connect,
+        data: &ConnectData,
+    ) -> Result<(Claim, u32), Refusal> {
         let link = self.node.find(data.cntlid).ok_or(refuse(InvalidParameter::CNTLID))?;
         if data.hostnqn.name().ok() != Some(link.host.as_str()) {
             return Err(refuse(InvalidParameter::HOSTNQN));
@@ -372,7 +376,7 @@ impl Welcome for Service {
 
 /// A queue's place at its controller, given back when the queue does not come to be: its Connect command is refused, or
 /// given up for taking too long.
-struct Claim {
+pub(super) struct Claim {
     shard: Rc<Shard>,
     link: Arc<Link>,
     qid: u16,

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use wire::nvme::fabrics::{Connect, ControllerConfiguration, Property, PropertySet, PropertySize, Shutdown};
-use wire::nvme::io::{Copy, CopyRange, Opcode};
+use wire::nvme::fabrics::{
+    Connect, ConnectData, ControllerConfiguration, Property, PropertySet, PropertySize, Shutdown,
+};
+use wire::nvme::io::{Copy, CopyRange, Opcode, command};
 use wire::nvme::tcp::DigestFlags;
 use wire::nvme::{Fuse, SglDescriptor, Status};
 
-use super::bed::{BLOCK, play, play_with_file};
-use super::host::{Host, Received, encoded};
+use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
+use super::host::{Host, Received, encoded, identity};
 
 const ENABLED: ControllerConfiguration = ControllerConfiguration::ENABLED;
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
@@ -144,8 +146,7 @@ fn a_queue_of_an_earlier_life_never_comes_back() {
             // A Connect, a write and a reset cross each other.
             let late = Host::initialized(&bed, DigestFlags::empty()).await;
             let connect = Connect { qid: 2, sqsize: 31, ..Connect::default() };
-            let data =
-                wire::nvme::fabrics::ConnectData { cntlid, ..super::host::identity(super::bed::SUBSYSTEM) };
+            let data = ConnectData { cntlid, ..identity(SUBSYSTEM) };
             late.capsule(connect.command(1), &encoded(|bytes| data.encode(bytes))).await;
             old.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
             admin.set_configuration(ENABLED.with_en(0)).await;
@@ -160,11 +161,78 @@ fn a_queue_of_an_earlier_life_never_comes_back() {
             new.blocks(Opcode::WRITE, 0, &[0x5a; BLOCK], true, Fuse::Normal).await;
             assert_eq!(new.completed().await.status, DONE);
             let second = Host::initialized(&bed, DigestFlags::empty()).await;
-            second.join(super::bed::SUBSYSTEM, cntlid, 2).await;
+            second.join(SUBSYSTEM, cntlid, 2).await;
             assert_eq!(second.read(0, 1).await, [0x5a; BLOCK]);
             admin.set_configuration(ENABLED.with_en(0)).await;
             admin.until_status(0, Duration::from_secs(5)).await;
             admin.set_configuration(ENABLED).await;
+        }
+    });
+}
+
+#[test]
+fn a_queue_of_an_earlier_life_is_refused_whatever_it_sends() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        assert_eq!(host.ask(command(Opcode::FLUSH, 0, 1)).await.status, DONE);
+        // As if its end were late.
+        let link = bed.cores[0].nvme.node().find(cntlid).unwrap();
+        link.end_life();
+        link.begin_life();
+        assert_eq!(host.ask(command(Opcode::FLUSH, 0, 1)).await.status, Status::COMMAND_SEQUENCE_ERROR);
+    });
+}
+
+#[test]
+fn a_queue_that_ends_late_leaves_the_next_one_of_its_number_alone() {
+    play(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let queue = || {
+            let at = |core: &crate::core::Core| core.nvme.queues().into_iter().next();
+            let found = bed.cores.iter().enumerate().find_map(|(index, core)| Some((index, at(core)?)));
+            found.expect("a queue")
+        };
+        let _first = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let (place, old) = queue();
+        admin.set_configuration(ENABLED.with_en(0)).await;
+        admin.until_status(0, Duration::from_secs(1)).await;
+        admin.set_configuration(ENABLED).await;
+        // Connections go to the two cores in turn.
+        let turn = Host::open(&bed).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let new = queue().1;
+        assert!(queue().0 == place && !std::rc::Rc::ptr_eq(&old, &new));
+        bed.cores[place].nvme.remove(&old).await;
+        bed.pass(Duration::from_millis(100)).await;
+        assert_eq!(bed.cores[place].nvme.queues().len(), 1, "it took the other one with it");
+        let again = Host::initialized(&bed, DigestFlags::empty()).await;
+        let completion = again.connect(Connect { qid: 1, sqsize: 31, ..Connect::default() }, cntlid).await;
+        assert_eq!(
+            completion.status,
+            Status::CONNECT_INVALID_PARAMETERS.do_not_retry(),
+            "its number is taken"
+        );
+        drop(host);
+    });
+}
+
+#[test]
+fn the_number_of_a_queue_whose_connect_is_given_up_is_free_again() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        for core in bed.cores.iter() {
+            let data = ConnectData { cntlid, ..identity(SUBSYSTEM) };
+            let connect = Connect { qid: 1, sqsize: 31, ..Connect::default() };
+            let claim = core.nvme.find_controller(&connect, &data).await.ok().expect("it is let in");
+            let refused = core.nvme.find_controller(&connect, &data).await;
+            assert!(refused.is_err(), "one number is for one queue");
+            drop(claim);
+            bed.pass(Duration::from_millis(100)).await;
+            let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+            assert_eq!(host.ask(command(Opcode::FLUSH, 0, 1)).await.status, DONE);
+            drop(host);
+            bed.pass(Duration::from_millis(500)).await;
         }
     });
 }
