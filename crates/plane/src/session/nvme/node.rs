@@ -273,7 +273,9 @@ mod tests {
 
     fn subsystem(nqn: &str, volumes: &[usize]) -> Subsystem {
         let mut subsystem = Subsystem::new(nqn, [1; 16]);
-        volumes.iter().for_each(|volume| subsystem.add(*volume, [*volume as u8; 16], &[]));
+        for volume in volumes {
+            subsystem.add(*volume, [*volume as u8; 16], &[]);
+        }
         subsystem
     }
 

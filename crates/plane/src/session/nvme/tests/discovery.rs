@@ -46,7 +46,7 @@ fn the_page_has_the_service_itself_referrals_and_what_the_host_may_use_at_every_
         let host = Host::open_at(&bed, bed.discovery).await;
         host.initialize(wire::nvme::tcp::DigestFlags::empty(), 0).await;
         let completion =
-            host.connect_as(Connect { sqsize: 31, ..Connect::default() }, identity(DISCOVERY_NQN)).await;
+            host.connect_as(Connect { sqsize: 31, ..Connect::default() }, &identity(DISCOVERY_NQN)).await;
         assert_eq!(completion.status, DONE);
         host.set_configuration(wire::nvme::fabrics::ControllerConfiguration::ENABLED).await;
         let (header, entries) = page(&host).await;
@@ -100,7 +100,7 @@ fn a_discovery_controller_says_what_it_is_and_takes_no_io_queue() {
         assert_eq!(host.fetch(namespace.command(0)).await, Err(refused));
         let queue = Host::initialized(&bed, wire::nvme::tcp::DigestFlags::empty()).await;
         let data = wire::nvme::fabrics::ConnectData { cntlid, ..identity(DISCOVERY_NQN) };
-        let completion = queue.connect_as(Connect { qid: 1, sqsize: 31, ..Connect::default() }, data).await;
+        let completion = queue.connect_as(Connect { qid: 1, sqsize: 31, ..Connect::default() }, &data).await;
         assert_eq!(completion.status, Status::CONNECT_INVALID_PARAMETERS.do_not_retry());
         assert_eq!(queue.next().await, Received::Closed);
     });

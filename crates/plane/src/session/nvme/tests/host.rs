@@ -100,11 +100,11 @@ impl Host {
 
     /// Asks for a queue.
     pub async fn connect(&self, connect: Connect, cntlid: u16) -> Completion {
-        self.connect_as(connect, ConnectData { cntlid, ..identity(SUBSYSTEM) }).await
+        self.connect_as(connect, &ConnectData { cntlid, ..identity(SUBSYSTEM) }).await
     }
 
     /// Asks for a queue by any name.
-    pub async fn connect_as(&self, connect: Connect, data: ConnectData) -> Completion {
+    pub async fn connect_as(&self, connect: Connect, data: &ConnectData) -> Completion {
         self.capsule(connect.command(self.next_cid()), &encoded(|bytes| data.encode(bytes))).await;
         self.completed().await
     }
@@ -118,7 +118,7 @@ impl Host {
     pub async fn admin_of(bed: &Bed, nqn: &str, kato: u32) -> (Host, u16) {
         let host = Host::initialized(bed, DigestFlags::empty()).await;
         let connect = Connect { sqsize: 31, kato, ..Connect::default() };
-        let completion = host.connect_as(connect, identity(nqn)).await;
+        let completion = host.connect_as(connect, &identity(nqn)).await;
         assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
         host.set_configuration(ControllerConfiguration::ENABLED).await;
         (host, ConnectResult::from_result(completion.result).cntlid)
@@ -134,7 +134,7 @@ impl Host {
     /// Becomes an I/O queue of any controller.
     pub async fn join(&self, nqn: &str, cntlid: u16, qid: u16) {
         let connect = Connect { qid, sqsize: 127, ..Connect::default() };
-        let completion = self.connect_as(connect, ConnectData { cntlid, ..identity(nqn) }).await;
+        let completion = self.connect_as(connect, &ConnectData { cntlid, ..identity(nqn) }).await;
         assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
     }
 

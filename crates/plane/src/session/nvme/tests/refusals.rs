@@ -20,7 +20,7 @@ fn who_is_not_named_is_not_let_in_and_is_told_why() {
     play(|bed| async move {
         let refused = async |connect: Connect, data: ConnectData| {
             let host = Host::initialized(&bed, DigestFlags::empty()).await;
-            let completion = host.connect_as(connect, data).await;
+            let completion = host.connect_as(connect, &data).await;
             assert_eq!(host.next().await, Received::Closed);
             (completion.status, InvalidParameter::from_result(completion.result))
         };
@@ -36,7 +36,7 @@ fn who_is_not_named_is_not_let_in_and_is_told_why() {
         // The other host is let in.
         let other = NqnField::new("nqn.2014-08.com.example:other");
         let host = Host::initialized(&bed, DigestFlags::empty()).await;
-        let completion = host.connect_as(CONNECT, ConnectData { hostnqn: other, ..identity(PRIVATE) }).await;
+        let completion = host.connect_as(CONNECT, &ConnectData { hostnqn: other, ..identity(PRIVATE) }).await;
         assert_eq!(completion.status, Status::SUCCESSFUL_COMPLETION);
     });
 }
@@ -58,7 +58,7 @@ fn an_io_queue_has_to_come_from_the_host_of_its_controller_also_after_a_reset() 
                 (ConnectData { cntlid: CNTLID_DYNAMIC, ..own }, InvalidParameter::CNTLID),
             ] {
                 let host = Host::initialized(&bed, DigestFlags::empty()).await;
-                let completion = host.connect_as(Connect { qid: 1, ..CONNECT }, data).await;
+                let completion = host.connect_as(Connect { qid: 1, ..CONNECT }, &data).await;
                 assert_eq!(completion.status, Status::CONNECT_INVALID_PARAMETERS.do_not_retry());
                 assert_eq!(InvalidParameter::from_result(completion.result), parameter, "round {round}");
             }
@@ -68,7 +68,7 @@ fn an_io_queue_has_to_come_from_the_host_of_its_controller_also_after_a_reset() 
             admin.until_status(0, Duration::from_secs(1)).await;
             // Not before it is enabled.
             let early = Host::initialized(&bed, DigestFlags::empty()).await;
-            let completion = early.connect_as(Connect { qid: 1, ..CONNECT }, own).await;
+            let completion = early.connect_as(Connect { qid: 1, ..CONNECT }, &own).await;
             assert_eq!(completion.status, Status::COMMAND_SEQUENCE_ERROR);
             admin.set_configuration(enabled).await;
             drop(queue);
