@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use lab::initiator::iscsi::Wishes;
-use lab::initiator::{IscsiSession, OpenError, OpenOptions, Session};
-use lab::target::{IscsiTarget, Target};
+use lab::initiator::{OpenError, OpenOptions, Session};
+use lab::target::{IscsiTarget, NbdAddress, NbdTarget, NvmeTarget, Target};
 use ring::sim::{Node, World};
 use ring::{Reactor, Ring};
 
 use crate::node::Server;
+use crate::transport::Transport;
 
 /// How long a command may take before its connection is given up.
 pub const PATIENCE: Duration = Duration::from_secs(5);
@@ -48,19 +49,39 @@ impl Client {
         self.reactor = self.machine.reactor();
     }
 
-    /// How session `session` of this machine gets to a volume. The same number is the same nexus again.
-    pub fn connector(&self, server: &Server, volume: usize, portal: usize, session: u64) -> Connector {
-        let target = Target::Iscsi(IscsiTarget {
-            host: server.machine().address().to_string(),
-            port: server.ports()[portal % server.ports().len()],
-            name: server.volumes()[volume].target(),
-            lun: 0,
-            chap: None,
-            mutual: None,
-        });
+    /// How session `session` of this machine gets to a volume. The same number is the same nexus again, for iSCSI; the
+    /// others know of no such thing.
+    pub fn connector(
+        &self,
+        server: &Server,
+        transport: Transport,
+        volume: usize,
+        portal: usize,
+        session: u64,
+    ) -> Connector {
+        let plan = &server.volumes()[volume];
+        let (host, port) = (server.machine().address().to_string(), transport.ports()[portal % 2]);
+        let target = match transport {
+            Transport::Iscsi => Target::Iscsi(IscsiTarget {
+                host,
+                port,
+                name: plan.target(),
+                lun: 0,
+                chap: None,
+                mutual: None,
+            }),
+            Transport::Nvme => {
+                Target::Nvme(NvmeTarget { host, port, name: plan.nqn(), nsid: server.nsid(volume) })
+            }
+            Transport::Nbd => Target::Nbd(NbdTarget {
+                address: NbdAddress::Inet { host, port },
+                export: plan.name.clone(),
+            }),
+        };
         let options = OpenOptions {
             session_id: session,
             initiator_name: format!("iqn.2026-11.internal.fels:client-{}", self.number),
+            host_nqn: format!("nqn.2026-11.internal.fels:client-{}", self.number),
             timeout: PATIENCE,
             ..OpenOptions::default()
         };
@@ -82,11 +103,12 @@ impl Connector {
         &self.ring
     }
 
-    /// Draws digests and the way in which data is sent.
+    /// Draws digests, the depth of the queue and the way in which data is sent.
     #[must_use]
     pub fn varied(mut self, random: &mut fastrand::Rng) -> Connector {
         self.options.header_digest = random.bool();
         self.options.data_digest = random.bool();
+        self.options.depth = random.u32(2..16);
         let first_burst = 512 << random.u32(0..10);
         self.options.wishes = Wishes {
             immediate_data: random.bool(),
@@ -97,11 +119,8 @@ impl Connector {
         self
     }
 
-    /// Logs in.
-    pub async fn connect(&self) -> Result<IscsiSession, OpenError> {
-        match Session::open(&self.ring, &self.target, &self.options).await? {
-            Session::Iscsi(session) => Ok(session),
-            _ => unreachable!("the target is an iSCSI one"),
-        }
+    /// Logs in, connects, or shakes hands.
+    pub async fn connect(&self) -> Result<Session, OpenError> {
+        Session::open(&self.ring, &self.target, &self.options).await
     }
 }

@@ -1,5 +1,6 @@
 //! What was asked of the volumes and what they answered, and the bytes that stand for each value.
 
+mod atomic;
 mod bytes;
 
 pub use crate::checker::Value;
@@ -20,6 +21,8 @@ pub enum Wish {
     },
     /// Zeroes.
     Zero,
+    /// To know whether these are there.
+    Compare(Vec<Value>),
     /// A new value if these are there.
     CompareAndWrite(Vec<Value>),
 }
@@ -44,8 +47,23 @@ struct Operation {
     done: bool,
     durable: bool,
     session: u64,
-    /// What a read or a miscompare saw, from the first sector on.
+    /// What a read or a comparison saw, from the first sector on.
     seen: Vec<Kind>,
+    /// A comparison found a difference: nothing was written.
+    differed: bool,
+}
+
+/// What became of a node's volumes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// The power went: what is there is what was durable, or newer.
+    PowerCut,
+    /// The process came and went: what was acknowledged is there.
+    Restart,
+    /// It was in RAM, which is empty now.
+    Emptied,
+    /// Nothing: sessions are at work, or will be again.
+    None,
 }
 
 struct Content {
@@ -116,7 +134,7 @@ impl History {
     /// An operation of `session` is about to be sent.
     pub fn begin(&mut self, session: u64, place: Place, wish: Wish, durable: bool) -> Id {
         let value = match &wish {
-            Wish::Read | Wish::Zero => 0,
+            Wish::Read | Wish::Zero | Wish::Compare(_) => 0,
             Wish::Write | Wish::CompareAndWrite(_) => self.new_value(place.volume, None),
             Wish::WriteSame { block } => self.new_value(place.volume, Some(*block)),
         };
@@ -126,10 +144,18 @@ impl History {
         for sector in place.first..place.first + place.count {
             volume.by_sector[sector as usize].push(number as u32);
         }
-        let seen = Vec::new();
-        let operation =
-            Operation { place, wish, value, begin, end: None, done: false, durable, session, seen };
-        volume.operations.push(operation);
+        volume.operations.push(Operation {
+            place,
+            wish,
+            value,
+            begin,
+            end: None,
+            done: false,
+            durable,
+            session,
+            seen: Vec::new(),
+            differed: false,
+        });
         Id(place.volume, number)
     }
 
@@ -161,6 +187,10 @@ impl History {
             operation.seen = read.into_iter().map(Kind::Is).collect();
             return Ok(());
         }
+        if let Wish::Compare(old) = &operation.wish {
+            operation.seen = old.iter().copied().map(Kind::Is).collect();
+            return Ok(());
+        }
         volume.latest[range].fill(operation.value);
         let begin = operation.begin;
         volume.check_fail_stop(id.0, begin)
@@ -172,18 +202,24 @@ impl History {
         self.volumes[id.0].operations[id.1].end = Some(end);
     }
 
-    /// COMPARE AND WRITE found a difference in the byte at `offset`.
-    pub fn miscompared(&mut self, id: Id, offset: u64) -> Result<(), Failure> {
+    /// A comparison found a difference: in the byte at `offset`, where that was told.
+    pub fn differed(&mut self, id: Id, offset: Option<u64>) -> Result<(), Failure> {
         let end = self.tick();
         let operation = &mut self.volumes[id.0].operations[id.1];
-        let Wish::CompareAndWrite(old) = &operation.wish else {
-            return Err(Failure("MISCOMPARE of no comparison".into()));
+        let (Wish::Compare(old) | Wish::CompareAndWrite(old)) = &operation.wish else {
+            return Err(Failure("a difference where nothing was compared".into()));
         };
-        let at = offset as usize / SECTOR;
-        let Some(differs) = old.get(at) else {
-            return Err(Failure(format!("MISCOMPARE at byte {offset}, behind what was compared")));
+        let at = match offset {
+            Some(offset) => Some(offset as usize / SECTOR),
+            None => (old.len() == 1).then_some(0),
         };
-        operation.seen = old[..at].iter().copied().map(Kind::Is).chain([Kind::Not(*differs)]).collect();
+        if let Some(at) = at {
+            let Some(differs) = old.get(at) else {
+                return Err(Failure(format!("a difference in byte {offset:?}, behind what was compared")));
+            };
+            operation.seen = old[..at].iter().copied().map(Kind::Is).chain([Kind::Not(*differs)]).collect();
+        }
+        operation.differed = true;
         (operation.end, operation.done) = (Some(end), true);
         self.completed += 1;
         Ok(())
@@ -213,8 +249,9 @@ impl History {
         self.volumes[volume].failed.is_some()
     }
 
-    /// A new session of the same nexus has been let in: nothing of the one before may have an effect any more.
-    pub fn reinstated(&mut self, session: u64) {
+    /// A session is over for certain: the same nexus was let in again, or its controller was reset. Nothing of it may have
+    /// an effect any more.
+    pub fn over(&mut self, session: u64) {
         let end = self.tick();
         for operation in self.volumes.iter_mut().flat_map(|volume| &mut volume.operations) {
             if operation.session == session && operation.end.is_none() {
@@ -223,52 +260,32 @@ impl History {
         }
     }
 
-    /// The node's process has ended and been started again, and every sector of a volume was read: `left`. With
-    /// `power` the power had gone. Judges everything since the last time.
-    pub fn settle(&mut self, index: usize, left: &[Value], power: bool) -> Result<(), Failure> {
+    /// Every sector of a volume was read: `left`, after this fate. Judges everything since the last power cut.
+    pub fn settle(&mut self, index: usize, left: &[Value], fate: Fate) -> Result<(), Failure> {
         let end = self.tick();
         let volume = &mut self.volumes[index];
-        for operation in volume.operations.iter_mut().filter(|operation| operation.end.is_none()) {
-            operation.end = Some(end);
+        if fate == Fate::Emptied
+            && let Some(sector) = left.iter().position(|value| *value != 0)
+        {
+            return Err(Failure(format!("volume {index}, sector {sector}: fresh memory holds {}", left[sector])));
         }
-        if !power {
+        if fate != Fate::None {
+            for operation in volume.operations.iter_mut().filter(|operation| operation.end.is_none()) {
+                operation.end = Some(end);
+            }
+            volume.failed = None;
+        }
+        if matches!(fate, Fate::Restart | Fate::None) {
             // What was written before may still come back when the power goes later: the history goes on.
             volume.read_back(left, end);
             self.clock = end + 2;
         }
-        // Neighbours mostly have the same history and the same outcome.
-        let mut last: Option<Judged> = None;
-        for (sector, &found) in left.iter().enumerate() {
-            let events = volume.events(sector);
-            let start = volume.start[sector];
-            if let Some(last) = &last
-                && (last.events == events && last.found == found && last.start == start)
-            {
-                if power {
-                    volume.start[sector] = found;
-                }
-                continue;
-            }
-            let left = power.then_some(found);
-            let judged = Sector { events: &events, flushes: &volume.flushes, left }
-                .check(&[Course::from(vec![Effect::old(start)])]);
-            let wrong = |what: String| Failure(volume.describe(index, sector, &what));
-            let courses = judged.map_err(|contradiction| match contradiction {
-                Contradiction::At(event) => wrong(format!("{:?} does not fit", events[event])),
-                Contradiction::Tangled => wrong("too many orders are possible to judge".into()),
-            })?;
-            let possible = |course: &Course| course.values().any(|value| value == found);
-            if power && !courses.iter().any(possible) {
-                return Err(wrong(format!("{found} is there after the power cut")));
-            }
-            last = Some(Judged { events, found, start });
-            if power {
-                volume.start[sector] = found;
-            }
-        }
-        volume.failed = None;
+        let volume = &mut self.volumes[index];
+        volume.judge(index, left, fate)?;
+        volume.check_atomicity(index)?;
         volume.latest.copy_from_slice(left);
-        if power {
+        if matches!(fate, Fate::PowerCut | Fate::Emptied) {
+            volume.start.copy_from_slice(left);
             volume.operations.clear();
             volume.flushes.clear();
             volume.by_sector.iter_mut().for_each(Vec::clear);
@@ -282,6 +299,35 @@ impl VolumeHistory {
         if self.failed.is_some_and(|failed| failed < begin) {
             let text = format!("volume {index} acknowledged a write or a flush after it had failed for good");
             return Err(Failure(text));
+        }
+        Ok(())
+    }
+
+    /// Judges the history of every sector by itself.
+    fn judge(&self, index: usize, left: &[Value], fate: Fate) -> Result<(), Failure> {
+        // Neighbours mostly have the same history and the same outcome.
+        let mut last: Option<Judged> = None;
+        for (sector, &found) in left.iter().enumerate() {
+            let events = self.events(sector);
+            let start = self.start[sector];
+            if let Some(last) = &last
+                && (last.events == events && last.found == found && last.start == start)
+            {
+                continue;
+            }
+            let left = (fate == Fate::PowerCut).then_some(found);
+            let judged = Sector { events: &events, flushes: &self.flushes, left }
+                .check(&[Course::from(vec![Effect::old(start)])]);
+            let wrong = |what: String| Failure(self.describe(index, sector, &what));
+            let courses = judged.map_err(|contradiction| match contradiction {
+                Contradiction::At(event) => wrong(format!("{:?} does not fit", events[event])),
+                Contradiction::Tangled => wrong("too many orders are possible to judge".into()),
+            })?;
+            let possible = |course: &Course| course.values().any(|value| value == found);
+            if left.is_some() && !courses.iter().any(possible) {
+                return Err(wrong(format!("{found} is there after the power cut")));
+            }
+            last = Some(Judged { events, found, start });
         }
         Ok(())
     }
@@ -300,6 +346,7 @@ impl VolumeHistory {
             durable: false,
             session: u64::MAX,
             seen: left.iter().copied().map(Kind::Is).collect(),
+            differed: false,
         });
     }
 
@@ -310,12 +357,14 @@ impl VolumeHistory {
             let operation = &self.operations[*number as usize];
             let at = sector - operation.place.first as usize;
             let kind = match &operation.wish {
-                Wish::Read => operation.seen.get(at).copied(),
-                Wish::CompareAndWrite(_) if !operation.seen.is_empty() => operation.seen.get(at).copied(),
+                Wish::Read | Wish::Compare(_) => operation.seen.get(at).copied(),
+                Wish::CompareAndWrite(_) if operation.differed => operation.seen.get(at).copied(),
                 Wish::CompareAndWrite(old) => Some(Kind::Swap { from: old[at], to: operation.value }),
                 Wish::Write | Wish::WriteSame { .. } | Wish::Zero => Some(Kind::Write(operation.value)),
             };
-            let (Some(kind), Some(end)) = (kind, operation.end) else { continue };
+            let Some(kind) = kind else { continue };
+            // What nobody knows the end of may come at any time.
+            let end = operation.end.unwrap_or(u64::MAX);
             let Operation { begin, done, durable, .. } = *operation;
             events.push(Event { kind, begin, end, done, durable });
         }
@@ -333,6 +382,7 @@ impl VolumeHistory {
             let answer = if operation.done { "done" } else { "no answer" };
             let fua = if operation.durable { " FUA" } else { "" };
             let wish = match &operation.wish {
+                Wish::Compare(old) => format!("Compare with {}", old[at]),
                 Wish::CompareAndWrite(old) => format!("CompareAndWrite from {}", old[at]),
                 wish => format!("{wish:?}"),
             };

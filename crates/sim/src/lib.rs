@@ -1,8 +1,8 @@
 //! The seeded world: whole nodes on simulated disks, network and time.
 //!
-//! A [`Server`] is the product as it is, on reactors of `ring::sim`; [`Client`]s use it with the lab's initiator. What
-//! they do is written into a [`History`], and the checker says whether what was read is possible. [`scenario`] has
-//! the workloads and accidents, [`seeds`] runs them over many seeds.
+//! A [`Server`] is the product as it is, on reactors of `ring::sim`; [`Client`]s use it with the lab's initiators, over
+//! iSCSI, NVMe/TCP and NBD. What they do is written into a [`History`], and the checker says whether what was read is
+//! possible. [`scenario`] has the workloads and accidents, [`seeds`] runs them over many seeds.
 
 mod checker;
 mod client;
@@ -11,12 +11,15 @@ mod node;
 pub mod scenario;
 pub mod seeds;
 mod stage;
+mod transport;
+mod trouble;
 mod worker;
 
 pub use client::{Client, Connector};
 pub use history::{History, Value};
 pub use node::{Server, VolumePlan};
 pub use stage::{End, Stage};
+pub use transport::Transport;
 
 /// Bytes of what is checked by itself: a sector, which disks write whole or not at all.
 pub const SECTOR: usize = 512;

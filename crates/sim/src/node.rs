@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plane::Request;
-use plane::core::{Core, Locks, Offer, Plan, Portals, prepare};
+use plane::core::{Core, Locks, Offer, Plan, Portals, drain, prepare};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::Peers;
@@ -16,11 +16,12 @@ use ring::sim::{Node, World};
 use wire::iscsi::IscsiName;
 
 use crate::Failure;
+use crate::transport::Transport;
 
 /// How long initiators get to log out by themselves when the node stops.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A volume on a file of the simulated disk.
+/// A volume on a file of the simulated disk, or in RAM; offered over every transport.
 #[derive(Clone, Debug)]
 pub struct VolumePlan {
     /// Its name, and that of its file.
@@ -29,12 +30,29 @@ pub struct VolumePlan {
     pub bytes: u64,
     /// 512 or 4096.
     pub block_size: u32,
+    /// It lives as long as the process.
+    pub in_memory: bool,
+    /// The end of the NQN of its NVMe subsystem.
+    pub subsystem: String,
 }
 
 impl VolumePlan {
-    /// A volume called `name`.
+    /// A volume called `name` with a subsystem of its own.
     pub fn new(name: &str, bytes: u64, block_size: u32) -> VolumePlan {
-        VolumePlan { name: name.to_owned(), bytes, block_size }
+        let (name, subsystem) = (name.to_owned(), name.to_owned());
+        VolumePlan { name, bytes, block_size, in_memory: false, subsystem }
+    }
+
+    /// The same in RAM.
+    #[must_use]
+    pub fn in_memory(self) -> VolumePlan {
+        VolumePlan { in_memory: true, ..self }
+    }
+
+    /// The same in a subsystem that others may be in too.
+    #[must_use]
+    pub fn in_subsystem(self, name: &str) -> VolumePlan {
+        VolumePlan { subsystem: name.to_owned(), ..self }
     }
 
     /// Its file on the simulated disk.
@@ -47,6 +65,11 @@ impl VolumePlan {
         format!("iqn.2026-11.internal.fels:{}", self.name)
     }
 
+    /// The name of its subsystem.
+    pub fn nqn(&self) -> String {
+        format!("nqn.2026-11.internal.fels:{}", self.subsystem)
+    }
+
     fn offer(&self, index: usize) -> Offer {
         Offer {
             volume: VolumeOptions {
@@ -54,15 +77,15 @@ impl VolumePlan {
                 id: [index as u8 + 1; 16],
                 bytes: self.bytes,
                 block_size: self.block_size,
-                backing: Backing::File(self.path()),
+                backing: if self.in_memory { Backing::Memory } else { Backing::File(self.path()) },
                 faults: None,
             },
             target_name: IscsiName::accept(&self.target()).expect("a good name"),
             alias: None,
             authentication: Authentication::None,
             initiators: Vec::new(),
-            nbd: false,
-            subsystem: None,
+            nbd: true,
+            subsystem: Some(self.nqn()),
             hosts: Vec::new(),
         }
     }
@@ -89,15 +112,14 @@ pub struct Server {
     machine: Node,
     shards: usize,
     volumes: Vec<VolumePlan>,
-    ports: Vec<u16>,
     running: Option<Running>,
 }
 
 impl Server {
-    /// A machine that is off. It has a portal on each of `ports`.
-    pub fn new(world: &World, shards: usize, volumes: Vec<VolumePlan>, ports: &[u16]) -> Server {
+    /// A machine that is off.
+    pub fn new(world: &World, shards: usize, volumes: Vec<VolumePlan>) -> Server {
         let machine = world.node("server");
-        Server { world: world.clone(), machine, shards, volumes, ports: ports.to_vec(), running: None }
+        Server { world: world.clone(), machine, shards, volumes, running: None }
     }
 
     /// The machine, for accidents.
@@ -110,9 +132,11 @@ impl Server {
         &self.volumes
     }
 
-    /// Where it listens.
-    pub fn ports(&self) -> &[u16] {
-        &self.ports
+    /// The namespace that a volume is in its subsystem.
+    pub fn nsid(&self, volume: usize) -> u32 {
+        let subsystem = &self.volumes[volume].subsystem;
+        let before = self.volumes[..volume].iter().filter(|other| other.subsystem == *subsystem);
+        before.count() as u32 + 1
     }
 
     /// Starts the process: volumes are prepared, every shard is built, the portals are opened.
@@ -134,8 +158,13 @@ impl Server {
             let core = Core::new(index, reactor.ring(), peers.clone(), mail, &prepared);
             cores.push(core.map_err(|error| Failure::of(&error))?);
         }
-        let iscsi = self.ports.iter().map(|port| self.machine.at(*port)).collect();
-        let portals = Portals { iscsi, ..Portals::default() };
+        let at = |transport: Transport| transport.ports().map(|port| self.machine.at(port)).to_vec();
+        let portals = Portals {
+            iscsi: at(Transport::Iscsi),
+            nbd: at(Transport::Nbd),
+            nvme: at(Transport::Nvme),
+            ..Portals::default()
+        };
         cores[0].listen(&portals).map_err(|error| Failure::of(&error))?;
         self.running = Some(Running { cores, _locks: locks, reactors });
         Ok(())
@@ -151,9 +180,9 @@ impl Server {
         let Some(running) = self.running.take() else { return Ok(()) };
         let left = Rc::new(Cell::new(running.cores.len()));
         for core in &running.cores {
-            let (service, left) = (core.iscsi.clone(), left.clone());
+            let (shard, left) = (core.shard.clone(), left.clone());
             core.shard.ring().spawn_later(async move {
-                service.drain(GRACE).await;
+                drain(&shard, GRACE).await;
                 left.set(left.get() - 1);
             });
         }

@@ -8,8 +8,9 @@ use ring::Buffer;
 use ring::sim::World;
 
 use crate::client::Client;
-use crate::history::{History, Place, Value};
+use crate::history::{Fate, History, Place, Value};
 use crate::node::{Server, VolumePlan};
+use crate::transport::Transport;
 use crate::worker::{Control, Tolerance, Worker};
 use crate::{Failure, SECTOR};
 
@@ -27,6 +28,14 @@ pub enum End {
     Stop,
 }
 
+/// Mostly all of them, so that they meet on one volume; at times one alone, which then is everywhere.
+fn draw_transports(random: &mut fastrand::Rng) -> Vec<Transport> {
+    match random.usize(0..9) {
+        alone @ 0..3 => vec![Transport::ALL[alone]],
+        _ => Transport::ALL.to_vec(),
+    }
+}
+
 /// A world with everything in it.
 pub struct Stage {
     /// The world.
@@ -41,8 +50,21 @@ pub struct Stage {
     pub random: fastrand::Rng,
     /// Reads everything back after a restart.
     reader: Client,
-    /// The workers now: client, nexus, volume, portal, depth.
-    crew: Vec<(usize, u64, usize, usize, usize)>,
+    /// The ways that workers may take.
+    transports: Vec<Transport>,
+    /// The workers now.
+    crew: Vec<Post>,
+}
+
+/// A worker's place.
+#[derive(Clone, Copy)]
+struct Post {
+    client: usize,
+    session: u64,
+    transport: Transport,
+    volume: usize,
+    portal: usize,
+    depth: usize,
 }
 
 impl Stage {
@@ -50,21 +72,24 @@ impl Stage {
     pub fn new(seed: u64, shards: usize, volumes: Vec<VolumePlan>, clients: u64) -> Stage {
         let world = World::new(seed);
         let bytes: Vec<u64> = volumes.iter().map(|volume| volume.bytes).collect();
-        let server = Server::new(&world, shards, volumes, &[3260, 3261]);
+        let server = Server::new(&world, shards, volumes);
         let control = Control {
             stop: Cell::new(false),
             pause: Cell::new(false),
+            stopping: Cell::new(false),
             failure: RefCell::new(None),
             history: RefCell::new(History::new(seed, &bytes)),
             working: Cell::new(0),
             tolerated: Cell::new(0),
             tolerance: RefCell::new(Rc::new(|_, _, _| false)),
         };
+        let mut random = world.random("scenario");
         Stage {
             server,
+            transports: draw_transports(&mut random),
             clients: (1..=clients).map(|number| Client::new(&world, number)).collect(),
             control: Rc::new(control),
-            random: world.random("scenario"),
+            random,
             reader: Client::new(&world, 0),
             crew: Vec::new(),
             world,
@@ -81,7 +106,14 @@ impl Stage {
         let (volumes, clients) = (self.server.volumes().len(), self.clients.len());
         let start = self.random.usize(0..volumes * clients);
         self.crew = (start..start + count)
-            .map(|turn| (turn % clients, turn as u64, turn % volumes, self.random.usize(0..2), depth))
+            .map(|turn| Post {
+                client: turn % clients,
+                session: turn as u64,
+                transport: *self.random.choice(&self.transports).expect("there is one"),
+                volume: turn % volumes,
+                portal: self.random.usize(0..2),
+                depth,
+            })
             .collect();
         self.control.stop.set(false);
         for index in 0..self.crew.len() {
@@ -90,13 +122,14 @@ impl Stage {
     }
 
     fn employ(&mut self, index: usize) {
-        let (client, session, volume, portal, depth) = self.crew[index];
+        let Post { client, session, transport, volume, portal, depth } = self.crew[index];
         let mut random = self.random.fork();
-        let connector = self.clients[client].connector(&self.server, volume, portal, session);
+        let connector = self.clients[client].connector(&self.server, transport, volume, portal, session);
         let plan = &self.server.volumes()[volume];
         let worker = Worker {
             control: self.control.clone(),
             connector: connector.varied(&mut random),
+            transport,
             session: (client as u64) << 32 | session,
             volume,
             block: u64::from(plan.block_size) / SECTOR as u64,
@@ -113,7 +146,7 @@ impl Stage {
         let power = self.random.bool();
         self.clients[client].reboot(power);
         // Its workers went without a word.
-        let gone: Vec<usize> = (0..self.crew.len()).filter(|index| self.crew[*index].0 == client).collect();
+        let gone: Vec<usize> = (0..self.crew.len()).filter(|index| self.crew[*index].client == client).collect();
         self.control.working.set(self.control.working.get() - gone.len());
         for index in gone {
             self.employ(index);
@@ -156,6 +189,7 @@ impl Stage {
             End::Stop => {
                 // Stopped while the others still work; the flush at its end counts as one.
                 let begin = self.control.history.borrow_mut().begin_flush();
+                self.control.stopping.set(true);
                 self.server.stop()?;
                 for volume in 0..self.server.volumes().len() {
                     self.control.history.borrow_mut().flushed(volume, begin)?;
@@ -171,9 +205,25 @@ impl Stage {
         if !at_once {
             self.server.start()?;
         }
+        self.control.stopping.set(false);
         for volume in 0..self.server.volumes().len() {
             let left = self.read_back(volume)?;
-            self.control.history.borrow_mut().settle(volume, &left, end == End::PowerCut)?;
+            let fate = match end {
+                _ if self.server.volumes()[volume].in_memory => Fate::Emptied,
+                End::PowerCut => Fate::PowerCut,
+                End::Kill | End::Stop => Fate::Restart,
+            };
+            self.control.history.borrow_mut().settle(volume, &left, fate)?;
+        }
+        Ok(())
+    }
+
+    /// Lets everybody come to rest, reads every volume and judges all that was done, while the node goes on.
+    pub fn look(&mut self) -> Result<(), Failure> {
+        self.rest()?;
+        for volume in 0..self.server.volumes().len() {
+            let left = self.read_back(volume)?;
+            self.control.history.borrow_mut().settle(volume, &left, Fate::None)?;
         }
         Ok(())
     }
@@ -181,7 +231,8 @@ impl Stage {
     /// What every sector of a volume holds.
     pub fn read_back(&mut self, volume: usize) -> Result<Vec<Value>, Failure> {
         let portal = self.random.usize(0..2);
-        let connector = self.reader.connector(&self.server, volume, portal, volume as u64);
+        let transport = *self.random.choice(&Transport::ALL).expect("there is one");
+        let connector = self.reader.connector(&self.server, transport, volume, portal, volume as u64);
         let (control, bytes) = (self.control.clone(), self.server.volumes()[volume].bytes);
         self.world.block_on(self.reader.reactor(), async move {
             let session = connector.connect().await.map_err(|error| Failure::of(&error))?;
@@ -196,7 +247,7 @@ impl Stage {
                 values.extend(control.history.borrow().recognise_all(&buffer, place)?);
                 offset += length;
             }
-            session.logout().await;
+            session.close().await;
             Ok::<_, Failure>(values)
         })?
     }

@@ -1,23 +1,25 @@
 //! A session at work: several commands at once, drawn from the seed, each written into the history.
 
+mod operations;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-use lab::initiator::{IoError, IscsiSession};
+use lab::initiator::{IoError, Session};
 use ring::{Buffer, Notify};
-use wire::scsi::cdb::{Transfer, WriteSame, encode};
-use wire::scsi::{Sense, SenseKey};
 
 use crate::client::Connector;
 use crate::history::{History, Id, Place, Wish};
+use crate::transport::Transport;
+use crate::trouble::Trouble;
 use crate::{Failure, SECTOR};
 
 /// How often those who pause look whether they go on.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Which sense data a scenario expects, and for which volume, sectors (first and count) and command.
-pub type Tolerance = Rc<dyn Fn(&Sense, &Place, &Wish) -> bool>;
+/// Which trouble a scenario expects, and for which volume, sectors (first and count) and command.
+pub type Tolerance = Rc<dyn Fn(Trouble, &Place, &Wish) -> bool>;
 
 /// What workers share with the scenario.
 pub struct Control {
@@ -25,6 +27,8 @@ pub struct Control {
     pub stop: Cell<bool>,
     /// Nothing is begun for a while.
     pub pause: Cell<bool>,
+    /// The node is being stopped in good order.
+    pub stopping: Cell<bool>,
     /// The first thing that was wrong.
     pub failure: RefCell<Option<Failure>>,
     /// What was done.
@@ -57,6 +61,8 @@ pub struct Worker {
     pub control: Rc<Control>,
     /// The way to the volume.
     pub connector: Connector,
+    /// What way that is.
+    pub transport: Transport,
     /// Distinguishes nexuses in the history.
     pub session: u64,
     /// Which volume.
@@ -74,11 +80,13 @@ pub struct Worker {
 /// One of the commands at once.
 struct Lane {
     control: Rc<Control>,
-    session: IscsiSession,
+    session: Session,
     nexus: u64,
     volume: usize,
     block: u64,
     sectors: u64,
+    /// Everything that is acknowledged is durable.
+    write_through: bool,
     random: fastrand::Rng,
 }
 
@@ -89,10 +97,12 @@ impl Worker {
         while !self.control.stop.get() {
             match self.connector.connect().await {
                 Ok(session) => {
-                    self.control.history.borrow_mut().reinstated(self.session);
+                    if self.transport == Transport::Iscsi {
+                        self.control.history.borrow_mut().over(self.session);
+                    }
                     self.work(&session).await;
                     if session.lost().is_none() {
-                        session.logout().await;
+                        session.close().await;
                     }
                 }
                 Err(_) => ring.sleep(Duration::from_millis(self.random.u64(1..200))).await,
@@ -101,8 +111,9 @@ impl Worker {
         self.control.working.set(self.control.working.get() - 1);
     }
 
-    async fn work(&mut self, session: &IscsiSession) {
+    async fn work(&mut self, session: &Session) {
         let running = Rc::new((Cell::new(self.depth), Notify::new()));
+        let write_through = self.configure(session).await;
         for _ in 0..self.depth {
             let mut lane = Lane {
                 control: self.control.clone(),
@@ -111,13 +122,14 @@ impl Worker {
                 volume: self.volume,
                 block: self.block,
                 sectors: self.sectors,
+                write_through,
                 random: self.random.fork(),
             };
-            let running = running.clone();
+            let (running, ring) = (running.clone(), self.connector.ring().clone());
             self.connector.ring().spawn_later(async move {
                 while !lane.control.stop.get() && lane.session.lost().is_none() {
                     if lane.control.pause.get() {
-                        lane.session.ring().sleep(PAUSE).await;
+                        ring.sleep(PAUSE).await;
                     } else {
                         lane.step().await;
                     }
@@ -128,23 +140,28 @@ impl Worker {
         }
         running.1.until(|| (running.0.get() == 0).then_some(())).await;
     }
+
+    /// What some NVMe hosts do with their controller: they switch its write cache off, which is told; they reset it in
+    /// the middle of everything.
+    async fn configure(&mut self, session: &Session) -> bool {
+        let Session::Nvme(session) = session else { return false };
+        let write_through = self.random.u8(0..4) == 0 && session.set_write_cache(false).await.is_ok();
+        if self.random.u8(0..3) == 0 {
+            let (session, control, nexus) = (session.clone(), self.control.clone(), self.session);
+            let ring = self.connector.ring().clone();
+            let span = Duration::from_micros(self.random.u64(500..15_000));
+            ring.clone().spawn_later(async move {
+                ring.sleep(span).await;
+                if session.lost().is_none() && !control.stop.get() && session.reset().await.is_ok() {
+                    control.history.borrow_mut().over(nexus);
+                }
+            });
+        }
+        write_through
+    }
 }
 
 impl Lane {
-    async fn step(&mut self) {
-        match self.random.u8(0..100) {
-            0..35 => self.read().await,
-            35..62 => self.write(false).await,
-            62..72 => self.write(true).await,
-            72..80 => self.flush().await,
-            80..84 => self.discard().await,
-            84..88 => self.zero().await,
-            88..90 => self.write_same().await,
-            90..96 => self.compare_and_write().await,
-            _ => self.aborted_write().await,
-        }
-    }
-
     /// Some blocks, at most `most` bytes of them. Small ones meet often in the first few blocks.
     fn place(&mut self, most: u64) -> Place {
         let blocks = self.sectors / self.block;
@@ -166,7 +183,7 @@ impl Lane {
         let mut history = self.control.history.borrow_mut();
         let reads = wish == Wish::Read;
         let writes = !matches!(wish, Wish::Read | Wish::Zero);
-        let id = history.begin(self.nexus, place, wish, durable);
+        let id = history.begin(self.nexus, place, wish, durable || self.write_through);
         let length = place.count as usize * SECTOR;
         let data = match (reads, writes) {
             (true, _) => Buffer::new(length),
@@ -181,136 +198,35 @@ impl Lane {
         let mut history = control.history.borrow_mut();
         let error = match result {
             Ok(()) => return control.keep(history.done(id, bytes)),
-            // It may still come into effect, until the nexus is there again.
-            Err(IoError::Connection(_)) => return,
             Err(error) => error,
         };
-        if let IoError::Scsi { sense: Some(sense), .. } = &error
-            && sense.key == SenseKey::Miscompare
-        {
-            let offset = sense.information.unwrap_or(u64::MAX);
-            return control.keep(history.miscompared(id, offset));
+        match Trouble::of(&error) {
+            // It may still come into effect, until the session is known to be over.
+            Trouble::Gone => {}
+            Trouble::Differs(offset) => control.keep(history.differed(id, offset)),
+            _ => {
+                history.failed(id);
+                drop(history);
+                self.judge(&error, place, wish);
+            }
         }
-        history.failed(id);
-        drop(history);
-        self.judge(&error, place, wish);
     }
 
     /// Whether an error is one that the scenario expects.
     fn judge(&self, error: &IoError, place: &Place, wish: &Wish) {
-        let expected = match error {
-            IoError::Aborted | IoError::Connection(_) => return,
-            IoError::Scsi { sense: Some(sense), .. } if sense.key == SenseKey::UnitAttention => return,
-            IoError::Scsi { sense: Some(sense), .. } => {
-                if sense.key == SenseKey::HardwareError {
-                    self.control.history.borrow_mut().volume_failed(place.volume);
-                }
-                (self.control.tolerance.borrow())(sense, place, wish)
-            }
-            _ => false,
+        let trouble = Trouble::of(error);
+        if trouble == Trouble::Failed {
+            self.control.history.borrow_mut().volume_failed(place.volume);
+        }
+        let expected = match trouble {
+            Trouble::Gone | Trouble::Aborted | Trouble::Attention => return,
+            Trouble::Stopping if self.control.stopping.get() => return,
+            other => (self.control.tolerance.borrow())(other, place, wish),
         };
         if expected {
             self.control.tolerated.set(self.control.tolerated.get() + 1);
         } else {
             self.control.fail(Failure(format!("{wish:?} of {place:?} ended with: {error}")));
         }
-    }
-
-    fn offset(place: &Place) -> u64 {
-        place.first * SECTOR as u64
-    }
-
-    fn transfer(&self, place: &Place, fua: bool) -> Transfer {
-        let blocks = (place.count / self.block) as u32;
-        Transfer { lba: place.first / self.block, blocks, dpo: false, fua }
-    }
-
-    async fn read(&mut self) {
-        let place = self.place(1 << 20);
-        let (id, buffer) = self.begin(place, Wish::Read, false);
-        let (result, buffer) = self.session.read(Self::offset(&place), buffer).await;
-        self.end(id, &place, &Wish::Read, result, &buffer);
-    }
-
-    async fn write(&mut self, fua: bool) {
-        let place = self.place(1 << 20);
-        let (id, data) = self.begin(place, Wish::Write, fua);
-        let result = self.session.write(Self::offset(&place), data.share(), fua).await;
-        self.end(id, &place, &Wish::Write, result, &[]);
-    }
-
-    /// A write whose abort is asked for while it is under way.
-    async fn aborted_write(&mut self) {
-        let place = self.place(1 << 17);
-        let fua = self.random.bool();
-        let (id, data) = self.begin(place, Wish::Write, fua);
-        let cdb = encode::write_16(self.transfer(&place, fua)).padded();
-        let command = self.session.begin(cdb, data.share());
-        let ring = self.session.ring().clone();
-        ring.sleep(Duration::from_micros(self.random.u64(0..2000))).await;
-        // What the function answers is of no interest: when it has, the command has ended too or will with GOOD.
-        let answer = self.session.abort(&command).await;
-        if answer.is_err() {
-            return;
-        }
-        let result = command.end().await.0;
-        self.end(id, &place, &Wish::Write, result, &[]);
-        // What comes after an abort is what a late write would destroy.
-        let (id, data) = self.begin(place, Wish::Write, false);
-        let result = self.session.write(Self::offset(&place), data.share(), false).await;
-        self.end(id, &place, &Wish::Write, result, &[]);
-    }
-
-    async fn flush(&mut self) {
-        let begin = self.control.history.borrow_mut().begin_flush();
-        match self.session.flush().await {
-            Ok(()) => {
-                let flushed = self.control.history.borrow_mut().flushed(self.volume, begin);
-                self.control.keep(flushed);
-            }
-            Err(error) => {
-                let place = Place { volume: self.volume, first: 0, count: 0 };
-                self.judge(&error, &place, &Wish::Zero);
-            }
-        }
-    }
-
-    async fn discard(&mut self) {
-        let place = self.place(1 << 18);
-        let (id, _) = self.begin(place, Wish::Zero, false);
-        let result = self.session.discard(Self::offset(&place), place.count * SECTOR as u64).await;
-        self.end(id, &place, &Wish::Zero, result, &[]);
-    }
-
-    /// WRITE SAME of zeroes: with or without data, with or without giving space back.
-    async fn zero(&mut self) {
-        let place = self.place(1 << 18);
-        let (id, _) = self.begin(place, Wish::Zero, false);
-        let Transfer { lba, blocks, .. } = self.transfer(&place, false);
-        let (unmap, ndob) = (self.random.bool(), self.random.bool());
-        let cdb = encode::write_same_16(WriteSame { lba, blocks, unmap, ndob }).padded();
-        let zeroes = if ndob { Buffer::empty() } else { Buffer::zeroed(self.block as usize * SECTOR) };
-        let (result, _) = self.session.raw(cdb, Buffer::empty(), zeroes.share()).await;
-        self.end(id, &place, &Wish::Zero, result.map(|_| ()), &[]);
-    }
-
-    async fn write_same(&mut self) {
-        let place = self.place(1 << 17);
-        let wish = Wish::WriteSame { block: self.block };
-        let (id, data) = self.begin(place, wish.clone(), false);
-        let length = place.count * SECTOR as u64;
-        let result = self.session.write_same(Self::offset(&place), length, data.share()).await;
-        self.end(id, &place, &wish, result, &[]);
-    }
-
-    async fn compare_and_write(&mut self) {
-        let place = self.place(self.block * SECTOR as u64 * 4);
-        let fua = self.random.bool();
-        let guess = self.control.history.borrow().guess(place);
-        let wish = Wish::CompareAndWrite(guess);
-        let (id, data) = self.begin(place, wish.clone(), fua);
-        let cdb = encode::compare_and_write(self.transfer(&place, fua)).expect("a few blocks").padded();
-        let (result, _) = self.session.raw(cdb, Buffer::empty(), data.share()).await;
-        self.end(id, &place, &wish, result.map(|_| ()), &[]);
     }
 }

@@ -275,6 +275,16 @@ impl Session {
         }
     }
 
+    /// Why the session is gone, if it is.
+    pub fn lost(&self) -> Option<String> {
+        match self {
+            Session::Iscsi(session) => session.lost(),
+            Session::Nbd(session) => session.lost(),
+            Session::Nvme(session) => session.lost(),
+            Session::File(_) | Session::Null(_) => None,
+        }
+    }
+
     /// Leaves in good order. Nothing may be in flight.
     pub async fn close(&self) {
         match self {

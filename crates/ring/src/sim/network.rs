@@ -1,6 +1,6 @@
 //! The simulated network: ordered byte streams between nodes, cut, delayed, stalled and reset.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::RawFd;
@@ -387,6 +387,23 @@ impl State {
         }
         self.fail_sends(descriptor, libc::ECONNRESET);
         self.serve_receives(descriptor);
+    }
+
+    /// Resets both ends of every connection between two nodes at once, as a machine between them does that has forgotten
+    /// them. What is on its way is lost.
+    pub(super) fn cut(&mut self, one: usize, other: usize) {
+        let mut ends = BTreeSet::new();
+        for (descriptor, object) in &self.objects {
+            if let Object::Stream(stream) = object
+                && let Some((peer_node, peer)) = stream.peer
+                && (stream.node.min(peer_node), stream.node.max(peer_node)) == (one.min(other), one.max(other))
+            {
+                ends.extend([*descriptor, peer]);
+            }
+        }
+        for descriptor in ends {
+            self.reset(descriptor);
+        }
     }
 
     /// Ends all sends: with what has gone out, if anything has.

@@ -125,6 +125,14 @@ impl World {
         });
     }
 
+    /// Resets every connection between two nodes, at both ends at once: what is on its way is lost. New ones can be made.
+    pub fn cut(&self, one: &Node, other: &Node) {
+        self.with(|state| {
+            state.note("cut", one.index() as u64, other.index() as u64);
+            state.cut(one.index(), other.index());
+        });
+    }
+
     /// Undoes [`World::partition`].
     pub fn heal(&self, one: &Node, other: &Node) {
         self.with(|state| {

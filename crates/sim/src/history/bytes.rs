@@ -10,15 +10,16 @@ use crate::{Failure, SECTOR};
 const SAME: u64 = 1 << 62;
 
 impl History {
-    /// The bytes that `id` writes; of WRITE SAME one block.
+    /// The bytes that `id` sends: what it compares, then what it writes; of WRITE SAME one block.
     pub fn data(&self, id: Id) -> Buffer {
         let operation = &self.volumes[id.0].operations[id.1];
         let count = match operation.wish {
             Wish::WriteSame { block } => block,
+            Wish::Compare(_) => 0,
             _ => operation.place.count,
         };
         let (old, mut at) = match &operation.wish {
-            Wish::CompareAndWrite(old) => (old.as_slice(), old.len()),
+            Wish::Compare(old) | Wish::CompareAndWrite(old) => (old.as_slice(), old.len()),
             _ => (&[][..], 0),
         };
         let mut buffer = Buffer::zeroed((count as usize + at) * SECTOR);

@@ -4,11 +4,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use ring::Buffer;
-use wire::scsi::{AdditionalSense, SenseKey};
 
 use super::volumes;
 use crate::history::Wish;
 use crate::stage::{End, Stage};
+use crate::transport::Transport;
+use crate::trouble::Trouble;
 use crate::{Failure, SECTOR};
 
 fn at_work(seed: u64) -> Result<Stage, Failure> {
@@ -39,11 +40,10 @@ pub fn unreadable_blocks(seed: u64) -> Result<(u64, u64), Failure> {
     let bad = bad..bad + stage.random.u64(1..8);
     let bytes = bad.start * SECTOR as u64..bad.end * SECTOR as u64;
     let touched = bad.clone();
-    stage.tolerate(Rc::new(move |sense, place, wish| {
-        let reads = matches!(wish, Wish::Read | Wish::CompareAndWrite(_));
-        let right = (SenseKey::MediumError, AdditionalSense::UNRECOVERED_READ_ERROR);
+    stage.tolerate(Rc::new(move |trouble, place, wish| {
+        let reads = matches!(wish, Wish::Read | Wish::Compare(_) | Wish::CompareAndWrite(_));
         let touches = place.first < touched.end && touched.start < place.first + place.count;
-        reads && touches && place.volume == volume && (sense.key, sense.additional) == right
+        reads && touches && place.volume == volume && trouble.is_unreadable()
     }));
     stage.server.machine().fail_reads(&plan.path(), bytes);
     wait(&mut stage, 3..20)?;
@@ -56,7 +56,8 @@ pub fn unreadable_blocks(seed: u64) -> Result<(u64, u64), Failure> {
 
 /// Reads each of the first blocks by itself: exactly the bad ones fail.
 fn probe(stage: &mut Stage, volume: usize, bad: &std::ops::Range<u64>) -> Result<(), Failure> {
-    let connector = stage.clients[0].connector(&stage.server, volume, 0, 1 << 20);
+    let transport = *stage.random.choice(&Transport::ALL).expect("there is one");
+    let connector = stage.clients[0].connector(&stage.server, transport, volume, 0, 1 << 20);
     let block = u64::from(stage.server.volumes()[volume].block_size);
     let (first, end) = (bad.start * SECTOR as u64, bad.end * SECTOR as u64);
     stage.world.block_on(stage.clients[0].reactor(), async move {
@@ -66,7 +67,7 @@ fn probe(stage: &mut Stage, volume: usize, bad: &std::ops::Range<u64>) -> Result
             let touches = offset < end && first < offset + block;
             ensure(result.is_err() == touches, &format!("the block at {offset} reads as {result:?}"))?;
         }
-        session.logout().await;
+        session.close().await;
         Ok(())
     })?
 }
@@ -78,8 +79,9 @@ pub fn lost_flush(seed: u64) -> Result<(u64, u64), Failure> {
     wait(&mut stage, 1..10)?;
     let volume = stage.random.usize(0..3);
     let path = stage.server.volumes()[volume].path();
-    stage.tolerate(Rc::new(move |sense, place, wish| {
-        *wish != Wish::Read && place.volume == volume && sense.key == SenseKey::HardwareError
+    stage.tolerate(Rc::new(move |trouble, place, wish| {
+        let writes = !matches!(wish, Wish::Read | Wish::Compare(_));
+        writes && place.volume == volume && trouble.is_failed()
     }));
     stage.server.machine().fail_flushes(&path);
     wait(&mut stage, 1..20)?;
@@ -102,9 +104,8 @@ pub fn full_disk(seed: u64) -> Result<(u64, u64), Failure> {
     stage.server.start()?;
     let capacity = stage.random.u64(16..100) << 10;
     stage.server.machine().set_capacity(Some(capacity));
-    stage.tolerate(Rc::new(|sense, _, wish| {
-        let full = AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT;
-        *wish != Wish::Read && sense.key == SenseKey::DataProtect && sense.additional == full
+    stage.tolerate(Rc::new(|trouble, _, wish| {
+        !matches!(wish, Wish::Read | Wish::Compare(_)) && trouble == Trouble::NoSpace
     }));
     let depth = stage.random.usize(1..=3);
     stage.work(4, depth);

@@ -158,6 +158,14 @@ pub(super) async fn shut_down(ring: &Ring, admin: &Rc<Queue>) {
     }
 }
 
+/// Disables the controller, and waits until nothing of its I/O queues is under way.
+pub(super) async fn reset(admin: &Rc<Queue>) -> Result<(), IoError> {
+    let value = ControllerConfiguration::ENABLED.with_en(0).0.into();
+    let command = PropertySet { size: PropertySize::FOUR, offset: Property::CC, value };
+    let finished = admin.command("Property Set", command.command(0), Transfer::Nothing).await;
+    finished.result.map(|_| ())
+}
+
 /// Sends Keep Alive until the queue is gone.
 fn keep_alive_in_time(ring: &Ring, admin: &Rc<Queue>) {
     let (clock, watched) = (ring.clone(), Rc::downgrade(admin));

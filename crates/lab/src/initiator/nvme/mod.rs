@@ -16,6 +16,7 @@ use std::time::Duration;
 use ring::{Buffer, Instant, Ring, Shared};
 use wire::nvme::Status;
 use wire::nvme::admin::Abort;
+use wire::nvme::admin::features::{Feature, SetFeatures};
 use wire::nvme::admin::identify::OptionalCommands;
 use wire::nvme::command::{Command, Fuse, SglDescriptor};
 use wire::nvme::io::{
@@ -95,6 +96,16 @@ impl NvmeSession {
         self.0.geometry
     }
 
+    /// The namespace.
+    pub fn nsid(&self) -> u32 {
+        self.0.nsid
+    }
+
+    /// The reactor on which it lives.
+    pub fn ring(&self) -> &Ring {
+        &self.0.ring
+    }
+
     /// Commands that were sent again.
     pub fn retries(&self) -> u64 {
         self.0.retries.get()
@@ -155,10 +166,9 @@ impl NvmeSession {
         Ok(())
     }
 
-    /// Write Zeroes; with `deallocate` the space may be given back.
-    pub async fn write_zeroes(&self, offset: u64, length: u64, deallocate: bool) -> Result<(), IoError> {
+    /// Write Zeroes; of the flags DEALLOCATE and FORCE_UNIT_ACCESS mean something.
+    pub async fn write_zeroes(&self, offset: u64, length: u64, flags: RangeFlags) -> Result<(), IoError> {
         self.0.needs(OptionalCommands::WRITE_ZEROES, "Write Zeroes")?;
-        let flags = if deallocate { RangeFlags::DEALLOCATE } else { RangeFlags::empty() };
         let command = self.0.range(Opcode::WRITE_ZEROES, offset, length, flags)?;
         self.0.retried("Write Zeroes", command, Transfer::Nothing).await.result.map(|_| ())
     }
@@ -177,20 +187,22 @@ impl NvmeSession {
         self.0.retried("Verify", command, Transfer::Nothing).await.result.map(|_| ())
     }
 
-    /// Compare and Write, fused: the results of both.
+    /// Compare and Write, fused: the results of both. With `fua` what was written is on stable media.
     pub async fn compare_and_write(
         &self,
         offset: u64,
         expected: Shared,
         data: Shared,
+        fua: bool,
     ) -> [Result<(), IoError>; 2] {
         let both = || -> Result<[Pending; 2], IoError> {
             if !self.0.facts.fused || self.0.queue.limit() < 2 {
                 return Err(IoError::Unsupported("the fused Compare and Write"));
             }
             let none = RangeFlags::empty();
+            let flags = if fua { RangeFlags::FORCE_UNIT_ACCESS } else { none };
             let mut first = self.0.range(Opcode::COMPARE, offset, expected.len() as u64, none)?;
-            let mut second = self.0.range(Opcode::WRITE, offset, data.len() as u64, none)?;
+            let mut second = self.0.range(Opcode::WRITE, offset, data.len() as u64, flags)?;
             first.flags = first.flags.with_fuse(Fuse::First);
             second.flags = second.flags.with_fuse(Fuse::Second);
             Ok(self
@@ -246,6 +258,29 @@ impl NvmeSession {
         let abort = Abort { sqid: controller::IO_QUEUE, cid: command.0.cid() }.command(0);
         let finished = self.0.admin.command("Abort", abort, Transfer::Nothing).await;
         finished.result.map(Abort::was_aborted)
+    }
+
+    /// Switches the volatile write cache on or off, for this controller: Set Features.
+    pub async fn set_write_cache(&self, on: bool) -> Result<(), IoError> {
+        let feature = SetFeatures {
+            feature: Feature::VOLATILE_WRITE_CACHE,
+            value: u32::from(on),
+            ..SetFeatures::default()
+        };
+        let command = feature.command(0, SglDescriptor::NOTHING);
+        self.0.admin.command("Set Features", command, Transfer::Nothing).await.result.map(|_| ())
+    }
+
+    /// Controller Level Reset (Base 2.1 section 3.7.2), which ends the session: when it succeeds, no command of it is
+    /// under way any more, whatever was heard of them.
+    pub async fn reset(&self) -> Result<(), IoError> {
+        let Owner { admin, queue, .. } = &*self.0;
+        // The I/O connection ends before the answer comes.
+        admin.part(queue);
+        let result = controller::reset(admin).await;
+        queue.fail("the controller was reset");
+        admin.fail("the controller was reset");
+        result
     }
 
     /// Shuts the controller down and closes the connections. Errors do not matter any more.

@@ -253,6 +253,12 @@ impl Queue {
         *other.partner.borrow_mut() = Rc::downgrade(self);
     }
 
+    /// Undoes [`Queue::join`].
+    pub(super) fn part(&self, other: &Queue) {
+        self.partner.take();
+        other.partner.take();
+    }
+
     fn give_up_overdue(&self, timeout: Duration) {
         let now = self.ring.now();
         let overdue = {

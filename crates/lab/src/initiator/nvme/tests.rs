@@ -210,7 +210,7 @@ fn what_the_controller_does_not_have_is_not_asked_for() {
         let block = Buffer::zeroed(512).share();
         let refusals = [
             session.discard(0, 4096).await,
-            session.write_zeroes(0, 4096, false).await,
+            session.write_zeroes(0, 4096, RangeFlags::empty()).await,
             session.compare(0, block).await,
             session.verify(0, 4096).await,
         ];
@@ -233,7 +233,7 @@ fn the_halves_of_a_fused_command_stand_side_by_side() {
         });
         let session = session.await.unwrap();
         let block = |byte| Buffer::copy_of(&[byte; 512]).share();
-        let [compare, write] = session.compare_and_write(0, block(1), block(2)).await;
+        let [compare, write] = session.compare_and_write(0, block(1), block(2), false).await;
         assert!(matches!(compare, Err(IoError::Nvme { status: Status::COMPARE_FAILURE, .. })));
         assert!(write.unwrap_err().to_string().contains("FAILED_FUSED_COMMAND"));
     });
