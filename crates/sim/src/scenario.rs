@@ -2,9 +2,11 @@
 
 mod accidents;
 mod disks;
+mod mixed;
 
 pub use accidents::{network, power};
 pub use disks::{full_disk, lost_flush, stalled_disk, unreadable_blocks};
+pub use mixed::{calm, rough};
 
 use crate::node::VolumePlan;
 

@@ -18,6 +18,9 @@ use crate::{Failure, SECTOR};
 /// How often those who pause look whether they go on.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// Between the numbers of one worker's sessions in the history.
+const NEXT: u64 = 1 << 48;
+
 /// Which trouble a scenario expects, and for which volume, sectors (first and count) and command.
 pub type Tolerance = Rc<dyn Fn(Trouble, &Place, &Wish) -> bool>;
 
@@ -99,6 +102,9 @@ impl Worker {
                 Ok(session) => {
                     if self.transport == Transport::Iscsi {
                         self.control.history.borrow_mut().over(self.session);
+                    } else {
+                        // Only iSCSI knows of a session that is the same again: what was lost with others may still come.
+                        self.session += NEXT;
                     }
                     self.work(&session).await;
                     if session.lost().is_none() {

@@ -14,6 +14,16 @@ fn network_and_client_failures() {
 }
 
 #[test]
+fn one_volume_by_three_ways() {
+    run("one_volume_by_three_ways", scenario::calm, 1000);
+}
+
+#[test]
+fn three_ways_that_break() {
+    run("three_ways_that_break", scenario::rough, 1000);
+}
+
+#[test]
 fn unreadable_blocks() {
     run("unreadable_blocks", scenario::unreadable_blocks, 600);
 }
@@ -38,4 +48,6 @@ fn the_same_seed_gives_the_same_run() {
     run_twice("power", scenario::power, 5);
     run_twice("network", scenario::network, 5);
     run_twice("lost_flush", scenario::lost_flush, 3);
+    run_twice("calm", scenario::calm, 20);
+    run_twice("rough", scenario::rough, 20);
 }

@@ -11,7 +11,7 @@ fn stage(seed: u64) -> Stage {
     Stage::new(seed, random.usize(1..=3), volumes(), 2)
 }
 
-fn draw_end(stage: &mut Stage) -> End {
+pub(super) fn draw_end(stage: &mut Stage) -> End {
     match stage.random.u8(0..10) {
         0..6 => End::PowerCut,
         6..9 => End::Kill,
@@ -60,7 +60,7 @@ pub fn network(seed: u64) -> Result<(u64, u64), Failure> {
 
 /// Nothing gets through between a client and the node. The others are kept from working for as long as it takes:
 /// they would fill the history with hours of work.
-fn part(stage: &mut Stage, client: usize, short: bool) -> Result<(), Failure> {
+pub(super) fn part(stage: &mut Stage, client: usize, short: bool) -> Result<(), Failure> {
     let (machine, server) = (stage.clients[client].machine().clone(), stage.server.machine().clone());
     stage.world.partition(&machine, &server);
     let span = if short { stage.random.u64(1..10) } else { 20 };

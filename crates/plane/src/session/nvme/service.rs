@@ -1,7 +1,7 @@
 //! NVMe/TCP on one core: connections come in, become queues, and end.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,10 +37,10 @@ const PARTING: Duration = Duration::from_millis(100);
 pub struct Service {
     pub(super) shard: Rc<Shard>,
     node: Arc<Node>,
-    started: Instant,
-    counters: RefCell<HashMap<String, Rc<Counters>>>,
-    controllers: RefCell<HashMap<u16, Rc<Controller>>>,
-    queues: RefCell<HashMap<(u16, u16), Rc<Queue>>>,
+started: Instant,
+    counters: RefCell<BTreeMap<String, Rc<Counters>>>,
+    controllers: RefCell<BTreeMap<u16, Rc<Controller>>>,
+    queues: RefCell<BTreeMap<(u16, u16), Rc<Queue>>>,
     newcomers: RefCell<VecDeque<Weak<Connection>>>,
     connections: Cell<usize>,
     draining: Cell<bool>,

@@ -1,0 +1,72 @@
+//! One volume by three ways at once: on a calm network, and on one that resets, delays and chokes.
+
+use std::time::Duration;
+
+use super::accidents::{draw_end, part};
+use crate::Failure;
+use crate::node::VolumePlan;
+use crate::stage::Stage;
+
+/// Two volumes, one on a file and one in RAM, small enough for everybody to meet everybody.
+fn shared() -> Vec<VolumePlan> {
+    vec![
+        VolumePlan::new("file", 64 << 10, 512).in_subsystem("both"),
+        VolumePlan::new("ram", 64 << 10, 512).in_memory().in_subsystem("both"),
+    ]
+}
+
+fn stage(seed: u64) -> Result<Stage, Failure> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut stage = Stage::new(seed, random.usize(1..=3), shared(), 3);
+    stage.server.start()?;
+    Ok(stage)
+}
+
+fn work(stage: &mut Stage) -> Result<(), Failure> {
+    let (sessions, depth) = (stage.random.usize(4..=8), stage.random.usize(1..=3));
+    stage.work(sessions, depth);
+    let span = stage.random.u64(1..10);
+    stage.go_on(Duration::from_millis(span))
+}
+
+/// Nothing befalls the node until it ends: what it holds is looked at while it goes on, and after its end.
+pub fn calm(seed: u64) -> Result<(u64, u64), Failure> {
+    let mut stage = stage(seed)?;
+    for _ in 0..2 {
+        work(&mut stage)?;
+        stage.look()?;
+        work(&mut stage)?;
+        let end = draw_end(&mut stage);
+        stage.end(end)?;
+    }
+    stage.leave()
+}
+
+/// Connections are reset by the network, at both ends at once; messages are late; windows are small; clients fall over.
+pub fn rough(seed: u64) -> Result<(u64, u64), Failure> {
+    let mut stage = stage(seed)?;
+    let us = Duration::from_micros;
+    for _ in 0..2 {
+        let (latency, window) = (stage.random.u64(100..5000), 1 << stage.random.u32(12..19));
+        let cut = stage.random.f64();
+        stage.world.configure(|settings| {
+            settings.latency = us(20)..us(latency);
+            settings.window = window;
+            settings.cut = cut;
+        });
+        work(&mut stage)?;
+        for _ in 0..stage.random.usize(1..=4) {
+            let client = stage.random.usize(0..stage.clients.len());
+            match stage.random.u8(0..6) {
+                0 => stage.reboot_client(client),
+                1 => part(&mut stage, client, true)?,
+                _ => stage.world.cut(stage.clients[client].machine(), stage.server.machine()),
+            }
+            let span = stage.random.u64(1..8);
+            stage.go_on(Duration::from_millis(span))?;
+        }
+        let end = draw_end(&mut stage);
+        stage.end(end)?;
+    }
+    stage.leave()
+}
