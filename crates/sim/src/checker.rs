@@ -1,10 +1,11 @@
 //! Whether what was seen of one sector is possible: linearizable while the node ran, and no older than what was
 //! durable when the power went.
 //!
-//! All that is possible is followed at once ("just in time" linearization): a [`Course`] is an order in which writes
-//! may have come into effect. A write is given its place when its end forces that, or a read that saw it; a course in
-//! which that cannot be is dropped, and when none is left the history is wrong. Values that nobody ever saw again are
-//! not moved about: it makes no difference where they were.
+//! All that is possible is followed at once ("just in time" linearization, after Wing and Gong, and Lowe): a [`Course`]
+//! is what an order in which writes may have come into effect has led to. A write is given its place when its end forces
+//! that, or a read that saw it; a course in which that cannot be is dropped, and when none is left the history is wrong.
+//! Values that nobody ever saw again are not moved about: it makes no difference where they were. Courses that differ
+//! only in what can make no difference any more are one.
 
 use std::collections::BTreeSet;
 
@@ -13,6 +14,9 @@ pub type Value = u64;
 
 /// Courses at once, beyond which a history is called too tangled to judge: an error, so that nobody relies on it.
 const MOST_COURSES: usize = 50_000;
+
+/// Some value that the power cut did not leave.
+const SOME: Value = Value::MAX;
 
 /// What an operation did to one sector, or saw of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,25 +53,20 @@ pub struct Event {
 
 /// A write that came into effect.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Effect {
+struct Effect {
     /// What the sector held then.
-    pub value: Value,
+    value: Value,
     /// When the operation had ended for good.
     closed: u64,
-    /// Since when the course has it.
-    since: u64,
+    /// When the course had the last write before it, or it, that did not care what was there.
+    overwritten: u64,
 }
 
-impl Effect {
-    /// Something from before the history.
-    pub fn old(value: Value) -> Effect {
-        Effect { value, closed: 0, since: 0 }
-    }
-}
-
-/// One possible order: the last effect that is durable for certain, and what came after.
+/// What one possible order has led to.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Course {
+struct Course {
+    /// The last effect, and what a power cut could leave in its place: effects from the last one that is durable for
+    /// certain.
     effects: Vec<Effect>,
     /// Operations under way that have their place already.
     placed: Vec<u16>,
@@ -78,29 +77,30 @@ pub struct Course {
 pub enum Contradiction {
     /// The end of this event does not fit.
     At(usize),
+    /// What the power cut left does not.
+    Left,
     /// More orders than can be followed.
     Tangled,
 }
 
 impl Course {
-    /// Nothing has happened since this was there.
-    pub fn from(effects: Vec<Effect>) -> Course {
-        Course { effects, placed: Vec::new() }
-    }
-
-    /// The values that a power cut may leave.
-    pub fn values(&self) -> impl Iterator<Item = Value> + '_ {
-        self.effects.iter().map(|effect| effect.value)
-    }
-
-    fn current(&self) -> Value {
-        self.effects.last().expect("a sector always holds something").value
+    fn current(&self) -> Effect {
+        *self.effects.last().expect("a sector always holds something")
     }
 
     /// Forgets what is older than the last effect that `durable` picks.
     fn keep_from(&mut self, durable: impl Fn(&Effect) -> bool) {
         if let Some(last) = self.effects.iter().rposition(durable) {
             self.effects.drain(..last);
+        }
+    }
+
+    /// A write that nobody saw came right before another one, which came after its begin and did not care. It leaves no
+    /// trace but that nothing older is left once it is durable.
+    fn hide(&mut self, event: &Event, value: Value) {
+        if let Some(at) = self.effects.iter().position(|effect| effect.overwritten > event.begin) {
+            let overwritten = self.effects[at].overwritten;
+            self.effects.insert(at, Effect { value, closed: event.end, overwritten });
         }
     }
 }
@@ -122,8 +122,8 @@ enum Step {
 }
 
 impl Sector<'_> {
-    /// Follows the history from the possible courses before it.
-    pub fn check(&self, start: &[Course]) -> Result<Vec<Course>, Contradiction> {
+    /// Follows the history of a sector that held `start` for certain.
+    pub fn check(&self, start: Value) -> Result<(), Contradiction> {
         let mut steps = Vec::with_capacity(2 * self.events.len() + self.flushes.len());
         for (index, event) in self.events.iter().enumerate() {
             steps.push((event.begin, Step::Begin(index as u16)));
@@ -131,7 +131,9 @@ impl Sector<'_> {
         }
         steps.extend(self.flushes.iter().map(|(begin, end)| (*end, Step::Flush(*begin))));
         steps.sort_by_key(|(time, _)| *time);
-        let (mut courses, mut pending) = (start.to_vec(), Vec::new());
+        let first = Effect { value: start, closed: 0, overwritten: 0 };
+        let mut courses = vec![Course { effects: vec![first], placed: Vec::new() }];
+        let mut pending = Vec::new();
         for (time, step) in steps {
             match step {
                 Step::Begin(index) => {
@@ -151,7 +153,41 @@ impl Sector<'_> {
                 }
             }
         }
-        Ok(courses)
+        let Some(left) = self.left else { return Ok(()) };
+        let possible = |course: &Course| course.effects.iter().any(|effect| effect.value == left);
+        if courses.iter().any(possible) { Ok(()) } else { Err(Contradiction::Left) }
+    }
+
+    /// Forgets what can make no difference any more. Of effects before the last one only that counts whose value the
+    /// power cut left, and of those behind it only when they are durable; times count only against the begins of
+    /// operations under way.
+    fn simplify(&self, course: &mut Course, pending: &[u16]) {
+        let begins = pending.iter().map(|index| self.event(*index).begin);
+        let coarse = |time: u64| begins.clone().filter(|begin| *begin < time).max().unwrap_or(0) + 1;
+        let current = course.current();
+        let left = course.effects.iter().rposition(|effect| Some(effect.value) == self.left);
+        match left {
+            Some(at) if at + 1 < course.effects.len() => {
+                course.effects.drain(..at);
+                course.effects[0].overwritten = coarse(course.effects[0].overwritten);
+                course.effects[0].closed = 0;
+                let last = course.effects.len() - 1;
+                let between = &mut course.effects[1..last];
+                between
+                    .iter_mut()
+                    .for_each(|effect| *effect = Effect { value: SOME, overwritten: u64::MAX, ..*effect });
+                between.sort_unstable();
+                course.effects[last].overwritten = coarse(current.overwritten);
+            }
+            _ => {
+                course.effects.clear();
+                course.effects.push(Effect {
+                    closed: 0,
+                    overwritten: coarse(current.overwritten),
+                    ..current
+                });
+            }
+        }
     }
 
     fn event(&self, index: u16) -> &Event {
@@ -170,7 +206,7 @@ impl Sector<'_> {
 
     /// Reads find their place as early as they can: they change nothing.
     fn look(&self, course: &mut Course, pending: &[u16]) {
-        let current = course.current();
+        let current = course.current().value;
         for index in pending {
             let sees = match self.event(*index).kind {
                 Kind::Is(value) => value == current,
@@ -187,40 +223,50 @@ impl Sector<'_> {
     /// The course in which the write `index` comes into effect next.
     fn place(&self, course: &Course, pending: &[u16], index: u16, time: u64) -> Option<Course> {
         let event = self.event(index);
-        let value = match event.kind {
-            Kind::Write(value) => value,
-            Kind::Swap { from, to } if from == course.current() => to,
+        let current = course.current();
+        let (value, overwritten) = match event.kind {
+            Kind::Write(value) => (value, time),
+            Kind::Swap { from, to } if from == current.value => (to, current.overwritten),
             _ => return None,
         };
         let mut next = course.clone();
-        next.effects.push(Effect { value, closed: event.end, since: time });
+        next.effects.push(Effect { value, closed: event.end, overwritten });
         next.placed.push(index);
         next.placed.sort_unstable();
         self.look(&mut next, pending);
         Some(next)
     }
 
-    /// Every course in which `index` has its place, from `course` on.
+    /// Every course in which `index` has its place, from `courses` on.
     fn reach(
         &self,
-        course: Course,
+        mut courses: Vec<Course>,
         pending: &[u16],
         index: u16,
         time: u64,
         found: &mut BTreeSet<Course>,
     ) -> Result<(), Contradiction> {
-        if course.placed.contains(&index) {
-            found.insert(course);
-            return if found.len() > MOST_COURSES { Err(Contradiction::Tangled) } else { Ok(()) };
-        }
-        for other in pending.iter().filter(|other| !course.placed.contains(other)) {
-            let moves = match self.event(*other).kind {
-                Kind::Write(value) => *other == index || self.is_seen(value, self.event(*other).begin),
-                Kind::Swap { .. } => true,
-                Kind::Is(_) | Kind::Not(_) => false,
-            };
-            if moves && let Some(next) = self.place(&course, pending, *other, time) {
-                self.reach(next, pending, index, time, found)?;
+        let mut known: BTreeSet<Course> = courses.iter().cloned().collect();
+        while let Some(course) = courses.pop() {
+            if course.placed.contains(&index) {
+                found.insert(course);
+                continue;
+            }
+            for other in pending.iter().filter(|other| !course.placed.contains(other)) {
+                let moves = match self.event(*other).kind {
+                    Kind::Write(value) => *other == index || self.is_seen(value, self.event(*other).begin),
+                    Kind::Swap { .. } => true,
+                    Kind::Is(_) | Kind::Not(_) => false,
+                };
+                if moves && let Some(mut next) = self.place(&course, pending, *other, time) {
+                    self.simplify(&mut next, pending);
+                    if known.insert(next.clone()) {
+                        courses.push(next);
+                    }
+                }
+            }
+            if known.len() > MOST_COURSES {
+                return Err(Contradiction::Tangled);
             }
         }
         Ok(())
@@ -235,34 +281,41 @@ impl Sector<'_> {
         time: u64,
     ) -> Result<Vec<Course>, Contradiction> {
         let event = *self.event(index);
-        let mut found = BTreeSet::new();
+        let unseen = match event.kind {
+            Kind::Write(value) => (!self.is_seen(value, event.begin)).then_some(value),
+            Kind::Swap { to, .. } if !event.done => (!self.is_seen(to, event.begin)).then_some(to),
+            _ => None,
+        };
+        let (mut found, mut open) = (BTreeSet::new(), Vec::new());
         for course in courses {
-            let unseen = match event.kind {
-                Kind::Write(value) => !self.is_seen(value, event.begin),
-                Kind::Swap { to, .. } if !event.done => !self.is_seen(to, event.begin),
-                _ => false,
-            };
             // Overwritten at once by something that came into effect after its begin: nobody can tell.
-            let hidden = unseen && course.effects.iter().any(|effect| effect.since > event.begin);
-            if !event.done || hidden {
+            let hidden = unseen.filter(|_| course.current().overwritten > event.begin);
+            if !event.done {
                 found.insert(course.clone());
+            } else if let Some(value) = hidden {
+                let mut hiding = course.clone();
+                hiding.hide(&event, value);
+                found.insert(hiding);
             }
-            if !unseen || (event.done && !hidden) {
-                self.reach(course, pending, index, time, &mut found)?;
+            if unseen.is_none() || (event.done && hidden.is_none()) {
+                open.push(course);
             }
         }
+        self.reach(open, pending, index, time, &mut found)?;
+        let left: Vec<u16> = pending.iter().copied().filter(|other| *other != index).collect();
         let mut after = BTreeSet::new();
         for mut course in found {
             course.placed.retain(|other| *other != index);
             if event.done && event.durable {
                 course.keep_from(|effect| effect.closed == event.end);
             }
+            self.simplify(&mut course, &left);
             after.insert(course);
         }
-        if after.is_empty() {
-            Err(Contradiction::At(usize::from(index)))
-        } else {
-            Ok(after.into_iter().collect())
+        match after.len() {
+            0 => Err(Contradiction::At(usize::from(index))),
+            MOST_COURSES.. => Err(Contradiction::Tangled),
+            _ => Ok(after.into_iter().collect()),
         }
     }
 }
@@ -270,3 +323,7 @@ impl Sector<'_> {
 #[cfg(test)]
 #[path = "checker_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "checker_properties.rs"]
+mod properties;

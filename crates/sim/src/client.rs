@@ -73,10 +73,9 @@ impl Client {
             Transport::Nvme => {
                 Target::Nvme(NvmeTarget { host, port, name: plan.nqn(), nsid: server.nsid(volume) })
             }
-            Transport::Nbd => Target::Nbd(NbdTarget {
-                address: NbdAddress::Inet { host, port },
-                export: plan.name.clone(),
-            }),
+            Transport::Nbd => {
+                Target::Nbd(NbdTarget { address: NbdAddress::Inet { host, port }, export: plan.name.clone() })
+            }
         };
         let options = OpenOptions {
             session_id: session,

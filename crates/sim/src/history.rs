@@ -4,7 +4,7 @@ mod atomic;
 mod bytes;
 
 pub use crate::checker::Value;
-use crate::checker::{Contradiction, Course, Effect, Event, Kind, Sector};
+use crate::checker::{Contradiction, Event, Kind, Sector};
 use crate::{Failure, SECTOR};
 
 /// What an operation wants.
@@ -267,7 +267,10 @@ impl History {
         if fate == Fate::Emptied
             && let Some(sector) = left.iter().position(|value| *value != 0)
         {
-            return Err(Failure(format!("volume {index}, sector {sector}: fresh memory holds {}", left[sector])));
+            return Err(Failure(format!(
+                "volume {index}, sector {sector}: fresh memory holds {}",
+                left[sector]
+            )));
         }
         if fate != Fate::None {
             for operation in volume.operations.iter_mut().filter(|operation| operation.end.is_none()) {
@@ -316,16 +319,12 @@ impl VolumeHistory {
                 continue;
             }
             let left = (fate == Fate::PowerCut).then_some(found);
-            let judged = Sector { events: &events, flushes: &self.flushes, left }
-                .check(&[Course::from(vec![Effect::old(start)])]);
-            let wrong = |what: String| Failure(self.describe(index, sector, &what));
-            let courses = judged.map_err(|contradiction| match contradiction {
-                Contradiction::At(event) => wrong(format!("{:?} does not fit", events[event])),
-                Contradiction::Tangled => wrong("too many orders are possible to judge".into()),
-            })?;
-            let possible = |course: &Course| course.values().any(|value| value == found);
-            if left.is_some() && !courses.iter().any(possible) {
-                return Err(wrong(format!("{found} is there after the power cut")));
+            let wrong = |what: String| Err(Failure(self.describe(index, sector, &what)));
+            match (Sector { events: &events, flushes: &self.flushes, left }).check(start) {
+                Ok(()) => {}
+                Err(Contradiction::At(event)) => return wrong(format!("{:?} does not fit", events[event])),
+                Err(Contradiction::Left) => return wrong(format!("{found} is there after the power cut")),
+                Err(Contradiction::Tangled) => return wrong("too many orders are possible to judge".into()),
             }
             last = Some(Judged { events, found, start });
         }

@@ -146,7 +146,8 @@ impl Stage {
         let power = self.random.bool();
         self.clients[client].reboot(power);
         // Its workers went without a word.
-        let gone: Vec<usize> = (0..self.crew.len()).filter(|index| self.crew[*index].client == client).collect();
+        let gone: Vec<usize> =
+            (0..self.crew.len()).filter(|index| self.crew[*index].client == client).collect();
         self.control.working.set(self.control.working.get() - gone.len());
         for index in gone {
             self.employ(index);

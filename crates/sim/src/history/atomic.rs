@@ -5,7 +5,7 @@
 
 use super::{Operation, Value, VolumeHistory, Wish};
 use crate::Failure;
-use crate::checker::{Course, Effect, Event, Kind, Sector};
+use crate::checker::{Event, Kind, Sector};
 
 impl Operation {
     /// What it saw in a sector, if it saw all of its sectors at one time.
@@ -30,7 +30,9 @@ impl VolumeHistory {
     pub(super) fn check_atomicity(&self, index: usize) -> Result<(), Failure> {
         for operation in self.operations.iter().filter(|operation| operation.done) {
             match &operation.wish {
-                Wish::CompareAndWrite(old) if !operation.differed => self.check_whole(index, operation, old)?,
+                Wish::CompareAndWrite(old) if !operation.differed => {
+                    self.check_whole(index, operation, old)?
+                }
                 Wish::Compare(old) | Wish::CompareAndWrite(old)
                     if operation.differed && operation.seen.is_empty() =>
                 {
@@ -80,8 +82,7 @@ impl VolumeHistory {
             let mut events = self.events(sector);
             let at = events.partition_point(|event| event.begin < begin);
             events.insert(at, Event { kind: Kind::Not(*value), begin, end, done: true, durable: false });
-            let start = [Course::from(vec![Effect::old(self.start[sector])])];
-            Sector { events: &events, flushes: &self.flushes, left: None }.check(&start).is_ok()
+            Sector { events: &events, flushes: &self.flushes, left: None }.check(self.start[sector]).is_ok()
         };
         let first = operation.place.first as usize;
         if (first..).zip(old).any(possible) {

@@ -224,7 +224,8 @@ impl Lane {
         let session = self.session.clone();
         let result = match &session {
             Session::Iscsi(session) => {
-                let cdb = encode::compare_and_write(self.transfer(&place, fua)).expect("a few blocks").padded();
+                let cdb =
+                    encode::compare_and_write(self.transfer(&place, fua)).expect("a few blocks").padded();
                 session.raw(cdb, Buffer::empty(), data).await.0.map(|_| ())
             }
             Session::Nvme(session) => self.fused(session, place, &data, fua).await,
@@ -255,7 +256,8 @@ impl Lane {
                 Ok(()) => false,
             };
             if !right {
-                let text = format!("the write of a fused pair whose comparison failed ended with {written:?}");
+                let text =
+                    format!("the write of a fused pair whose comparison failed ended with {written:?}");
                 self.control.fail(Failure(text));
             }
         }
