@@ -1,6 +1,7 @@
 //! Runs a scenario over many seeds, and one of them again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 use std::time::Instant;
 
 use crate::Failure;
@@ -43,5 +44,21 @@ pub fn run_twice(test: &str, scenario: Play, count: u64) {
         let first = scenario(seed).unwrap_or_else(|failure| panic!("{test}, seed {seed}: {failure}"));
         let second = scenario(seed).unwrap_or_else(|failure| panic!("{test}, seed {seed}, again: {failure}"));
         assert_eq!(first, second, "{test}: seed {seed} gave two different runs");
+    }
+}
+
+/// Plays each of a few seeds in `threads` threads at once: all have to give the same run.
+pub fn run_beside_others(test: &str, scenario: Play, count: u64, threads: usize) {
+    for seed in 0..count {
+        let played = thread::scope(|scope| {
+            let all: Vec<_> = (0..threads).map(|_| scope.spawn(move || scenario(seed))).collect();
+            all.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        let mut runs = played.into_iter().map(|run| {
+            let run = run.unwrap_or_else(|_| panic!("{test}, seed {seed}: a panic, see above"));
+            run.unwrap_or_else(|failure| panic!("{test}, seed {seed}: {failure}"))
+        });
+        let first = runs.next().expect("there is at least one thread");
+        assert!(runs.all(|run| run == first), "{test}: seed {seed} gave two different runs at once");
     }
 }

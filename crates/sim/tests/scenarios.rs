@@ -1,7 +1,19 @@
 //! Each scenario over many seeds. `FELS_SEEDS=N` runs more of them, `FELS_SEED=n` one again.
 
 use sim::scenario;
-use sim::seeds::{run, run_twice};
+use sim::seeds::{Play, run, run_beside_others, run_twice};
+
+/// Each scenario, and how many of its seeds are played again.
+const SCENARIOS: [(&str, Play, u64); 8] = [
+    ("power", scenario::power, 5),
+    ("network", scenario::network, 5),
+    ("calm", scenario::calm, 20),
+    ("rough", scenario::rough, 20),
+    ("unreadable_blocks", scenario::unreadable_blocks, 3),
+    ("lost_flush", scenario::lost_flush, 3),
+    ("full_disk", scenario::full_disk, 3),
+    ("stalled_disk", scenario::stalled_disk, 3),
+];
 
 #[test]
 fn power_cuts_and_kills() {
@@ -45,9 +57,15 @@ fn a_stalled_disk() {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    run_twice("power", scenario::power, 5);
-    run_twice("network", scenario::network, 5);
-    run_twice("lost_flush", scenario::lost_flush, 3);
-    run_twice("calm", scenario::calm, 20);
-    run_twice("rough", scenario::rough, 20);
+    for (name, scenario, count) in SCENARIOS {
+        run_twice(name, scenario, count);
+    }
+}
+
+/// Whatever else the process does: nothing that runs share may get into them.
+#[test]
+fn the_same_seed_gives_the_same_run_beside_others() {
+    for (name, scenario, _) in SCENARIOS {
+        run_beside_others(name, scenario, 2, 8);
+    }
 }

@@ -396,7 +396,8 @@ impl State {
         for (descriptor, object) in &self.objects {
             if let Object::Stream(stream) = object
                 && let Some((peer_node, peer)) = stream.peer
-                && (stream.node.min(peer_node), stream.node.max(peer_node)) == (one.min(other), one.max(other))
+                && (stream.node.min(peer_node), stream.node.max(peer_node))
+                    == (one.min(other), one.max(other))
             {
                 ends.extend([*descriptor, peer]);
             }

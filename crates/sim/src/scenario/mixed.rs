@@ -49,12 +49,15 @@ pub fn rough(seed: u64) -> Result<(u64, u64), Failure> {
     for _ in 0..2 {
         let (latency, window) = (stage.random.u64(100..5000), 1 << stage.random.u32(12..19));
         let cut = stage.random.f64();
+        // Sessions need some messages to and fro until they are at work.
+        let begin = us(latency * stage.random.u64(4..16));
         stage.world.configure(|settings| {
             settings.latency = us(20)..us(latency);
             settings.window = window;
             settings.cut = cut;
         });
         work(&mut stage)?;
+        stage.go_on(begin)?;
         for _ in 0..stage.random.usize(1..=4) {
             let client = stage.random.usize(0..stage.clients.len());
             match stage.random.u8(0..6) {
@@ -62,8 +65,8 @@ pub fn rough(seed: u64) -> Result<(u64, u64), Failure> {
                 1 => part(&mut stage, client, true)?,
                 _ => stage.world.cut(stage.clients[client].machine(), stage.server.machine()),
             }
-            let span = stage.random.u64(1..8);
-            stage.go_on(Duration::from_millis(span))?;
+            let span = Duration::from_millis(stage.random.u64(1..8));
+            stage.go_on(span + begin)?;
         }
         let end = draw_end(&mut stage);
         stage.end(end)?;
