@@ -173,9 +173,9 @@ impl Sector<'_> {
                 course.effects[0].closed = 0;
                 let last = course.effects.len() - 1;
                 let between = &mut course.effects[1..last];
-                between
-                    .iter_mut()
-                    .for_each(|effect| *effect = Effect { value: SOME, overwritten: u64::MAX, ..*effect });
+                for effect in between.iter_mut() {
+                    *effect = Effect { value: SOME, overwritten: u64::MAX, ..*effect };
+                }
                 between.sort_unstable();
                 course.effects[last].overwritten = coarse(current.overwritten);
             }

@@ -269,7 +269,7 @@ fn the_verdict_is_that_of_a_search_of_all_orders() {
             let value = random.u64(0..=count as u64);
             match &mut event.kind {
                 Kind::Is(seen) | Kind::Not(seen) | Kind::Swap { from: seen, .. } if random.bool() => {
-                    *seen = value
+                    *seen = value;
                 }
                 _ => {}
             }

@@ -17,12 +17,12 @@ const SCENARIOS: [(&str, Play, u64); 8] = [
 
 #[test]
 fn power_cuts_and_kills() {
-    run("power_cuts_and_kills", scenario::power, 1000);
+    run("power_cuts_and_kills", scenario::power, 900);
 }
 
 #[test]
 fn network_and_client_failures() {
-    run("network_and_client_failures", scenario::network, 1000);
+    run("network_and_client_failures", scenario::network, 700);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn one_volume_by_three_ways() {
 
 #[test]
 fn three_ways_that_break() {
-    run("three_ways_that_break", scenario::rough, 1000);
+    run("three_ways_that_break", scenario::rough, 700);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn unreadable_blocks() {
 
 #[test]
 fn a_lost_flush() {
-    run("a_lost_flush", scenario::lost_flush, 1200);
+    run("a_lost_flush", scenario::lost_flush, 900);
 }
 
 #[test]

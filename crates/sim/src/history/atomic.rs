@@ -20,6 +20,10 @@ impl Operation {
         }
     }
 
+    fn covers(&self, sector: u64) -> bool {
+        (self.place.first..self.end_sector()).contains(&sector)
+    }
+
     fn end_sector(&self) -> u64 {
         self.place.first + self.place.count
     }
@@ -31,7 +35,7 @@ impl VolumeHistory {
         for operation in self.operations.iter().filter(|operation| operation.done) {
             match &operation.wish {
                 Wish::CompareAndWrite(old) if !operation.differed => {
-                    self.check_whole(index, operation, old)?
+                    self.check_whole(index, operation, old)?;
                 }
                 Wish::Compare(old) | Wish::CompareAndWrite(old)
                     if operation.differed && operation.seen.is_empty() =>
@@ -58,6 +62,15 @@ impl VolumeHistory {
                     Some(value) if value == *before && value != 0 => old_in = Some(sector),
                     _ => {}
                 }
+            }
+            if let (Some(first), Wish::CompareAndWrite(_)) = (new_in, &other.wish)
+                && other.done
+                && (operation.place.first..)
+                    .zip(old)
+                    .any(|(sector, before)| other.covers(sector) && *before == other.value)
+            {
+                let what = format!("{:?} and {:?} each came before the other", operation.wish, other.wish);
+                return Err(Failure(self.describe(index, first as usize, &what)));
             }
             if let (Some(new), Some(old)) = (new_in, old_in) {
                 let what = format!(
@@ -92,3 +105,7 @@ impl VolumeHistory {
         Err(Failure(self.describe(index, first, &what)))
     }
 }
+
+#[cfg(test)]
+#[path = "atomic_tests.rs"]
+mod tests;

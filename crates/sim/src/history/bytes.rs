@@ -43,7 +43,7 @@ impl History {
         }
     }
 
-    fn fill(&self, bytes: &mut [u8], value: Value, sector: u64) {
+    pub(super) fn fill(&self, bytes: &mut [u8], value: Value, sector: u64) {
         if value != 0 {
             stamp::stamp(bytes, self.run, self.stamp_number(value, sector), value);
         }

@@ -1,6 +1,7 @@
 //! Connections: cut, delayed, stalled, reset.
 
 use super::*;
+use crate::Reactor;
 
 /// Accepts one connection and sends back all that it receives.
 fn serve_echo(ring: &Ring, address: std::net::SocketAddr) -> std::net::SocketAddr {
@@ -164,6 +165,30 @@ fn a_partition_holds_back_and_healing_lets_go_in_order() {
             assert_eq!(receive_all(&socket, 7).await.0, b"one two");
         })
         .unwrap();
+}
+
+#[test]
+fn a_cut_resets_both_ends_and_lets_new_ones_be_made() {
+    let world = World::new(3);
+    let nodes = ["server", "client", "other"].map(|name| world.node(name));
+    let [serving, asking, beside] = [0, 1, 2].map(|index: usize| nodes[index].reactor());
+    let address = serve_echo(serving.ring(), "0.0.0.0:0".parse().unwrap());
+    let to = nodes[0].at(address.port());
+    let connect = |reactor: &Reactor| {
+        let ring = reactor.ring().clone();
+        world.block_on(reactor, async move { Socket::connect(&ring, to).await.unwrap() }).unwrap()
+    };
+    let (cut, spared) = (connect(&asking), connect(&beside));
+    world.cut(&nodes[1], &nodes[0]);
+    let error = world.block_on(&asking, async move { cut.receive().await.map(|chunk| chunk.len()) });
+    assert_eq!(error.unwrap().unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    for (reactor, socket) in [(&beside, spared), (&asking, connect(&asking))] {
+        let echoed = world.block_on(reactor, async move {
+            socket.send(list(b"still here")).await.0.unwrap();
+            receive_all(&socket, 10).await.0
+        });
+        assert_eq!(echoed.unwrap(), b"still here");
+    }
 }
 
 #[test]
