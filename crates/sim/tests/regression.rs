@@ -60,3 +60,23 @@ fn a_stopping_node_ends_controllers_in_one_order() {
     let first = stop();
     assert!((0..5).all(|_| stop() == first), "the same seed gave different runs");
 }
+
+/// A controller and its admin queue held each other, with what the queue had to send, when a shard ended beneath them.
+#[test]
+fn a_controller_that_ends_with_its_shard_keeps_nothing() {
+    for seed in 0..100 {
+        let world = World::new(seed);
+        let mut server = Server::new(&world, 2, vec![VolumePlan::new("demo", 1 << 20, 512)]);
+        server.start().unwrap();
+        let client = Client::new(&world, 1);
+        for session in 0..4 {
+            let connector = client.connector(&server, Transport::Nvme, 0, 0, session);
+            client.reactor().ring().spawn_later(async move { drop(connector.connect().await) });
+        }
+        // In the middle of their first commands, whose answers are of 4 KiB.
+        world.run_for(std::time::Duration::from_micros(1000 + 30 * seed)).unwrap();
+        server.kill();
+        drop((server, client));
+        assert_eq!(ring::in_use(), 0, "seed {seed}");
+    }
+}

@@ -117,6 +117,11 @@ impl Controller {
         self.admin.borrow().clone()
     }
 
+    /// It has no admin queue any more.
+    pub fn forget_admin(&self) {
+        self.admin.take();
+    }
+
     /// The keep alive timeout, in milliseconds; 0 is none.
     pub fn keep_alive_ms(&self) -> u32 {
         self.keep_alive_ms.get()

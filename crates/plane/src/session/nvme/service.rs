@@ -332,6 +332,16 @@ impl Service {
     }
 }
 
+impl Drop for Service {
+    /// Controllers and their admin queues hold each other; those that were in the middle of anything at the end of the
+    /// shard would stay with all that they had to send.
+    fn drop(&mut self) {
+        for controller in self.controllers.get_mut().values() {
+            controller.forget_admin();
+        }
+    }
+}
+
 impl Welcome for Service {
     fn shard(&self) -> &Rc<Shard> {
         &self.shard
