@@ -11,8 +11,8 @@ DATA := fels-data
 # initiators, and an emulator to boot a kernel in.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
                  qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin fio
-# What the side-by-side needs: the other target, and the clients that measure both.
-PEER_PACKAGES := gcc libc6-dev tgt libiscsi-bin qemu-utils qemu-block-extra util-linux
+# What the side-by-side needs: the other servers, and the clients that are not ours.
+PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux
 
 .PHONY: help run build test test-deps fuzz sim bench-peers fmt lint doc clean-data
 

@@ -2,39 +2,48 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
-/// Measures Fels beside other iSCSI targets: same clients, same volume in memory, alternating rounds.
+/// Measures Fels beside other servers: same clients, same volume in memory, alternating rounds.
 #[derive(Debug, Parser)]
-#[command(name = "bench", version)]
+#[command(name = "bench", version, args_conflicts_with_subcommands = true)]
 pub struct Options {
-    /// Targets in the order in which they alternate: fels, fels-file, tgt-rdwr, tgt-aio, vs
-    #[arg(long, value_delimiter = ',', default_value = "fels,tgt-rdwr,tgt-aio")]
-    pub targets: Vec<String>,
+    /// The two sides of the limit, which this program starts itself.
+    #[command(subcommand)]
+    pub side: Option<Side>,
 
-    /// Rows to measure, by name or by a part of the name [default: all]
+    /// Servers in the order in which they alternate, by name or by group: fels, tgt, peers, limits, vs
+    /// [default: all of --list]
+    #[arg(long, value_delimiter = ',')]
+    pub servers: Vec<String>,
+
+    /// Rows to measure, by name or by a part of the name [default: all of --list]
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<String>,
 
-    /// Measured rounds of each row, after one warm-up round
+    /// Measured rounds of each row
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 
-    /// Seconds of each round
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    /// Seconds of each measurement, after half a second of warm-up
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
 
-    /// A first look: two rounds of one second
+    /// A first look: one round of one second
     #[arg(long, conflicts_with_all = ["rounds", "seconds"])]
     pub quick: bool,
 
-    /// The Fels binary
+    /// The Fels binary; its lab is the client of every server
     #[arg(long, default_value = "target/release/fels")]
     pub fels: PathBuf,
 
-    /// Another Fels binary to compare with; adds the target "vs"
+    /// Another Fels binary to compare with; adds the servers vs-iscsi, vs-nvme and vs-nbd
     #[arg(long, value_name = "BINARY")]
     pub vs: Option<PathBuf>,
+
+    /// Another Fels binary whose lab is the client [default: that of --fels]
+    #[arg(long, value_name = "BINARY")]
+    pub client: Option<PathBuf>,
 
     /// Size of each volume in MiB
     #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
@@ -48,9 +57,19 @@ pub struct Options {
     #[arg(long, default_value_t = 1)]
     pub client_core: u32,
 
+    /// TCP congestion control for this run: sets it for the whole machine (as root), and sets it back at the end
+    ///
+    /// What `sysctl -w net.ipv4.tcp_congestion_control=NAME` does. When the run is killed by SIGKILL it stays as it was set.
+    #[arg(long, value_name = "NAME")]
+    pub set_congestion_control: Option<String>,
+
     /// First port to try for the servers, on 127.0.0.1
     #[arg(long, default_value_t = 14100, value_parser = clap::value_parser!(u16).range(1024..=60000))]
     pub port_base: u16,
+
+    /// Directory on a disk for the rows that measure a file
+    #[arg(long, default_value = "target")]
+    pub disk: PathBuf,
 
     /// Name of this machine in the report [default: the host name]
     #[arg(long)]
@@ -64,31 +83,102 @@ pub struct Options {
     #[arg(long)]
     pub no_keep: bool,
 
-    /// List the rows and end
+    /// List the rows and servers, and end
     #[arg(long)]
-    pub list_rows: bool,
+    pub list: bool,
+}
+
+/// The two sides of the limit.
+#[derive(Debug, Subcommand)]
+pub enum Side {
+    /// Answer bare requests
+    #[command(hide = true)]
+    LimitServe {
+        /// Port on 127.0.0.1
+        #[arg(long)]
+        port: u16,
+        /// Look all the time instead of sleeping
+        #[arg(long)]
+        spin: bool,
+    },
+    /// Ask bare requests and print what was reached as JSON
+    #[command(hide = true)]
+    LimitDrive {
+        /// Address of the server
+        #[arg(long)]
+        address: String,
+        /// Look all the time instead of sleeping
+        #[arg(long)]
+        spin: bool,
+        /// Requests of 100 that are answered with data
+        #[arg(long)]
+        read_percent: u8,
+        /// Bytes of data
+        #[arg(long)]
+        request_bytes: u32,
+        /// Requests in flight of each connection
+        #[arg(long)]
+        depth: u32,
+        /// Connections
+        #[arg(long)]
+        sessions: u32,
+        /// Seconds that are measured
+        #[arg(long)]
+        seconds: f64,
+        /// Seconds before
+        #[arg(long)]
+        warm_up: f64,
+    },
 }
 
 impl Options {
     /// Measured rounds, with `--quick` considered.
     pub fn rounds(&self) -> u32 {
-        if self.quick { 2 } else { self.rounds }
+        if self.quick { 1 } else { self.rounds }
     }
 
-    /// Seconds of a round, with `--quick` considered.
+    /// Seconds of a measurement, with `--quick` considered.
     pub fn seconds(&self) -> u32 {
         if self.quick { 1 } else { self.seconds }
     }
 
-    /// Target names, with `--vs` considered; each once.
-    pub fn target_names(&self) -> Vec<String> {
-        let mut names = Vec::new();
-        let extra = self.vs.as_ref().map(|_| "vs".to_owned());
-        for name in self.targets.iter().cloned().chain(extra) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
+    /// Seconds before a measurement, with `--quick` considered.
+    pub fn warm_up_s(&self) -> f64 {
+        if self.quick { 0.3 } else { 0.5 }
+    }
+
+    /// Names of servers, with `--vs` considered: the other binary stands beside what is asked for.
+    pub fn server_names(&self) -> Vec<String> {
+        let mut names = self.servers.clone();
+        if names.is_empty() {
+            names = crate::server::SERVERS.iter().map(|&name| name.to_owned()).collect();
+        }
+        if self.vs.is_some() && !names.iter().any(|name| name.starts_with("vs")) {
+            let ours = names.iter().filter(|name| name.starts_with("fels"));
+            let others: Vec<String> = ours.map(|name| name.replacen("fels", "vs", 1)).collect();
+            names.extend(others);
         }
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Options::command().debug_assert();
+    }
+
+    #[test]
+    fn another_binary_stands_beside_what_is_asked_for() {
+        let names = |arguments: &[&str]| {
+            Options::parse_from(std::iter::once("bench").chain(arguments.iter().copied())).server_names()
+        };
+        assert_eq!(names(&["--servers", "fels-nbd,tgt", "--vs", "x"]), ["fels-nbd", "tgt", "vs-nbd"]);
+        assert_eq!(names(&["--servers", "fels-nbd"]), ["fels-nbd"]);
+        assert_eq!(names(&[]), crate::server::SERVERS);
     }
 }

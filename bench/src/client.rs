@@ -1,174 +1,198 @@
-//! The clients: `iscsi-perf` reads, `qemu-img bench` writes.
+//! The clients, their command lines, and what they reach in one window.
 
+use std::fs;
 use std::path::Path;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::cpu::{Reading, Spent};
 use crate::error::Error;
-use crate::output;
-use crate::process::{CommandLine, Interrupt, Process};
-use crate::rows::{Load, Row, scatter_stride};
-use crate::stats::float;
+use crate::output::{self, Figures};
+use crate::process::{CommandLine, Interrupt};
+use crate::rows::{Client, Load};
+use crate::server::Program;
 
-/// What one measured window gave.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Window {
-    /// Requests that were completed.
-    pub requests: f64,
-    /// Seconds in which they were, by the client's own clock.
-    pub seconds: f64,
-    /// Requests per second of all sessions.
-    pub iops: f64,
-}
+/// What is left out at both ends of the window in which CPU times are read, so that it lies within the measurement.
+const MARGIN: Duration = Duration::from_millis(120);
 
 /// Where and how clients run.
-#[derive(Debug)]
-pub struct Client<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Clients<'a> {
     /// Directory for the outputs.
     pub work: &'a Path,
-    /// Core of the clients.
-    pub core: u32,
-    /// Size of the volume in bytes.
-    pub volume_bytes: u64,
-    /// Seconds of a window.
+    /// The binary whose lab is the client.
+    pub fels: &'a Path,
+    /// Cores of the clients, as taskset takes them.
+    pub cores: &'a str,
+    /// Seconds of a measurement.
     pub seconds: u32,
+    /// Seconds before.
+    pub warm_up_s: f64,
+    /// Ticks per second of /proc.
+    pub ticks_per_second: f64,
     /// Whether to stop.
     pub interrupt: &'a Interrupt,
 }
 
-impl Client<'_> {
-    /// The command lines of a row, one a session. `requests` is the count for clients that run by count.
-    pub fn commands(&self, row: &Row, url: &str, requests: u64) -> Vec<CommandLine> {
-        let one = |session: u32| {
-            let line = match row.load {
-                Load::RandomRead | Load::SequentialRead => self.iscsi_perf(row, url, session),
-                Load::ScatteredWrite | Load::SequentialWrite => self.qemu_bench(row, url, requests),
-            };
-            line.on_core(self.core)
+/// What one measured window gave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Window {
+    /// By the client.
+    pub figures: Figures,
+    /// CPU time in a span within it.
+    pub spent: Spent,
+}
+
+/// What is asked of whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The client.
+    pub client: Client,
+    /// The server's program.
+    pub program: &'a Program,
+    /// Where the volume is.
+    pub url: &'a str,
+    /// What is asked.
+    pub load: &'a Load,
+    /// Requests per second of an open loop.
+    pub rate: Option<f64>,
+}
+
+impl Clients<'_> {
+    /// The command lines, one a process, and what waits before the measurement begins.
+    pub fn commands(&self, request: &Request<'_>) -> Vec<CommandLine> {
+        let lines = match (request.client, request.program) {
+            (Client::Lab, Program::Bare { spin }) => vec![self.bare(request, *spin)],
+            (Client::Lab, _) => vec![self.lab(request)],
+            (Client::Fio, _) => vec![self.fio(request)],
+            (Client::IscsiPerf, _) => {
+                (0..request.load.sessions).map(|number| self.iscsi_perf(request, number)).collect()
+            }
         };
-        (0..row.sessions).map(one).collect()
+        lines.into_iter().map(|line| line.on_core(self.cores)).collect()
     }
 
-    fn iscsi_perf(&self, row: &Row, url: &str, session: u32) -> CommandLine {
+    fn lab(&self, request: &Request<'_>) -> CommandLine {
+        let load = request.load;
+        let mut arguments: Vec<String> =
+            ["lab", "run", "--no-ceiling", "--threads", "1"].map(str::to_owned).into();
+        let mut flag = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
+        flag("target", request.url.to_owned());
+        flag("rwmix", load.read_percent.to_string());
+        flag("random", if load.random { "100" } else { "0" }.to_owned());
+        flag("bs", load.request_bytes.to_string());
+        flag("depth", load.depth.to_string());
+        flag("jobs", load.sessions.to_string());
+        flag("time", self.seconds.to_string());
+        flag("warmup", self.warm_up_s.to_string());
+        if let Some(rate) = request.rate {
+            flag("rate", format!("{rate:.3}"));
+        }
+        flag("json", self.work.join("lab.json").display().to_string());
+        CommandLine::new(self.fels.display().to_string(), arguments)
+    }
+
+    fn bare(&self, request: &Request<'_>, spin: bool) -> CommandLine {
+        let load = request.load;
+        let own = std::env::current_exe().unwrap_or_else(|_| "bench".into());
+        let mut arguments = vec!["limit-drive".to_owned()];
+        let mut flag = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
+        flag("address", request.url.to_owned());
+        flag("read-percent", load.read_percent.to_string());
+        flag("request-bytes", load.request_bytes.to_string());
+        flag("depth", load.depth.to_string());
+        flag("sessions", load.sessions.to_string());
+        flag("seconds", self.seconds.to_string());
+        flag("warm-up", self.warm_up_s.to_string());
+        if spin {
+            arguments.push("--spin".to_owned());
+        }
+        CommandLine::new(own.display().to_string(), arguments)
+    }
+
+    fn fio(&self, request: &Request<'_>) -> CommandLine {
+        let mut arguments = fio_arguments(request.load, self.seconds, self.warm_up_s);
+        arguments.extend(["--ioengine=nbd".to_owned(), format!("--uri={}", request.url)]);
+        CommandLine::new("fio", arguments)
+    }
+
+    fn iscsi_perf(&self, request: &Request<'_>, number: u32) -> CommandLine {
+        let load = request.load;
         let mut arguments = vec![
             "-i".to_owned(),
-            format!("iqn.2026-11.internal.fels.bench:client{session}"),
+            format!("iqn.2026-11.internal.fels.bench:client{number}"),
             "-m".to_owned(),
-            row.depth.to_string(),
+            load.depth.to_string(),
             "-b".to_owned(),
-            (row.request_bytes / 512).to_string(),
+            (load.request_bytes / 512).to_string(),
             "-t".to_owned(),
             self.seconds.to_string(),
         ];
-        if row.load == Load::RandomRead {
+        if load.random {
             arguments.push("-r".to_owned());
         }
-        arguments.push(url.to_owned());
+        arguments.push(request.url.to_owned());
         CommandLine::new("iscsi-perf", arguments)
     }
 
-    fn qemu_bench(&self, row: &Row, url: &str, requests: u64) -> CommandLine {
-        let stride = match row.load {
-            Load::ScatteredWrite => scatter_stride(self.volume_bytes, row.request_bytes),
-            _ => u64::from(row.request_bytes),
-        };
-        let options = WriteOptions { requests, depth: row.depth, request_bytes: row.request_bytes, stride };
-        options.command(url)
-    }
-
-    /// Runs one window of a row and reads its figures.
-    pub fn run(&self, row: &Row, url: &str, requests: u64) -> Result<Window, Error> {
-        let lines = self.commands(row, url, requests);
+    /// Runs one window. `servers` are the processes whose CPU time counts as the server's.
+    pub fn run(&self, request: &Request<'_>, servers: &[u32]) -> Result<Window, Error> {
+        let lines = self.commands(request);
         let mut processes = Vec::with_capacity(lines.len());
-        for (session, line) in lines.iter().enumerate() {
-            processes.push(line.spawn(&self.work.join(format!("client{session}.log")))?);
+        for (number, line) in lines.iter().enumerate() {
+            processes.push(line.spawn(&self.work.join(format!("client{number}.log")))?);
         }
-        let deadline = Duration::from_secs(u64::from(self.seconds) * 4 + 20);
+        let ids: Vec<u32> = processes.iter().map(crate::process::Process::id).collect();
+        // iscsi-perf has no warm-up, but its first moments are not read either.
+        let measured = Duration::from_secs(u64::from(self.seconds));
+        let begin = match request.client {
+            Client::IscsiPerf => MARGIN,
+            Client::Lab | Client::Fio => Duration::from_secs_f64(self.warm_up_s) + MARGIN,
+        };
+        sleep(begin);
+        let before = Reading::now(servers, &ids)?;
+        sleep(measured.saturating_sub(2 * MARGIN));
+        let spent = Reading::now(servers, &ids)?.since(&before, self.ticks_per_second);
+        let deadline = Duration::from_secs(u64::from(self.seconds) * 4 + 40);
         let until = Instant::now() + deadline;
         for process in &mut processes {
             process.wait(until, deadline, self.interrupt)?;
         }
         // A client that met the same signal ended early and well; its figures are of a shorter window.
         self.interrupt.check()?;
-        match row.load {
-            Load::RandomRead | Load::SequentialRead => self.read_perf(row, &processes),
-            Load::ScatteredWrite | Load::SequentialWrite => read_qemu(&processes, requests),
-        }
-    }
-
-    fn read_perf(&self, row: &Row, processes: &[Process]) -> Result<Window, Error> {
-        let mut iops = 0.0;
-        for process in processes {
-            let figures = output::iscsi_perf(&process.output())?;
-            if figures.request_bytes != u64::from(row.request_bytes) {
-                let reason =
-                    format!("requests of {} bytes, not {}", figures.request_bytes, row.request_bytes);
-                return Err(Error::Output { program: "iscsi-perf", reason });
+        let outputs: Vec<String> = processes.iter().map(crate::process::Process::output).collect();
+        let figures = match (request.client, request.program) {
+            (Client::Lab, Program::Bare { .. }) => output::bare(&outputs[0], request.load),
+            (Client::Lab, _) => {
+                let path = self.work.join("lab.json");
+                let text = fs::read_to_string(&path)
+                    .map_err(Error::io(format!("cannot read {}", path.display())))?;
+                output::lab(&text)
             }
-            iops += float(figures.iops);
-        }
-        let seconds = f64::from(self.seconds);
-        Ok(Window { requests: iops * seconds, seconds, iops })
-    }
-
-    /// How many requests make a window of the wished length, given a rate seen before.
-    #[expect(clippy::cast_sign_loss, reason = "clamped to a positive range")]
-    pub fn requests_for(&self, iops: f64) -> u64 {
-        // Bounded by what qemu-img takes, and large enough that its clock of a millisecond does not matter.
-        (iops * f64::from(self.seconds)).clamp(500.0, f64::from(i32::MAX)).round() as u64
-    }
-
-    /// Writes the whole volume once, so that no target answers from holes.
-    pub fn fill(&self, url: &str) -> Result<(), Error> {
-        let request_bytes = 256 << 10;
-        let requests = self.volume_bytes / u64::from(request_bytes);
-        let options = WriteOptions { requests, depth: 8, request_bytes, stride: u64::from(request_bytes) };
-        let deadline = Duration::from_secs(60 + (self.volume_bytes >> 20) / 20);
-        let log = self.work.join("fill.log");
-        options.command(url).on_core(self.core).run(&log, deadline, self.interrupt)?;
-        Ok(())
+            (Client::Fio, _) => output::fio(&outputs[0]),
+            (Client::IscsiPerf, _) => output::iscsi_perf_all(&outputs, request.load),
+        }?;
+        Ok(Window { figures, spent })
     }
 }
 
-struct WriteOptions {
-    requests: u64,
-    depth: u32,
-    request_bytes: u32,
-    stride: u64,
-}
-
-impl WriteOptions {
-    fn command(&self, url: &str) -> CommandLine {
-        let arguments = [
-            "bench".to_owned(),
-            "-w".to_owned(),
-            "-f".to_owned(),
-            "raw".to_owned(),
-            "-t".to_owned(),
-            "none".to_owned(),
-            "--pattern=165".to_owned(),
-            "-c".to_owned(),
-            self.requests.to_string(),
-            "-d".to_owned(),
-            self.depth.to_string(),
-            "-s".to_owned(),
-            self.request_bytes.to_string(),
-            "-S".to_owned(),
-            self.stride.to_string(),
-            url.to_owned(),
-        ];
-        CommandLine::new("qemu-img", arguments)
-    }
-}
-
-fn read_qemu(processes: &[Process], requests: u64) -> Result<Window, Error> {
-    let mut window = Window { requests: 0.0, seconds: 0.0, iops: 0.0 };
-    for process in processes {
-        let seconds = output::qemu_bench(&process.output())?;
-        window.requests += float(requests);
-        window.seconds = window.seconds.max(seconds);
-        window.iops += float(requests) / seconds;
-    }
-    Ok(window)
+/// What a job of fio is, without its engine and its file.
+pub fn fio_arguments(load: &Load, seconds: u32, warm_up_s: f64) -> Vec<String> {
+    let mut arguments: Vec<String> =
+        ["--name=bench", "--thread", "--time_based", "--norandommap", "--group_reporting"]
+            .map(str::to_owned)
+            .into();
+    let mut flag = |name: &str, value: String| arguments.push(format!("--{name}={value}"));
+    flag("rw", if load.random { "randrw" } else { "rw" }.to_owned());
+    flag("rwmixread", load.read_percent.to_string());
+    flag("bs", load.request_bytes.to_string());
+    flag("iodepth", load.depth.to_string());
+    flag("numjobs", load.sessions.to_string());
+    flag("runtime", seconds.to_string());
+    // fio takes whole milliseconds.
+    flag("ramp_time", format!("{:.0}ms", warm_up_s * 1000.0));
+    flag("output-format", "json".to_owned());
+    arguments
 }
 
 #[cfg(test)]
@@ -176,40 +200,55 @@ mod tests {
     use super::*;
     use crate::rows::ROWS;
 
-    fn client(interrupt: &Interrupt) -> Client<'_> {
-        Client { work: Path::new("/tmp"), core: 1, volume_bytes: 2 << 30, seconds: 3, interrupt }
-    }
-
-    #[test]
-    fn each_row_becomes_a_command() {
-        let interrupt = Interrupt::default();
-        let client = client(&interrupt);
-        for row in ROWS {
-            let lines = client.commands(row, "iscsi://u", 1000);
-            assert_eq!(lines.len(), row.sessions as usize);
-            let text = lines[0].text();
-            assert!(text.contains("taskset -c 1") && text.ends_with("iscsi://u"), "{text}");
-            let program = row.client().split(' ').next().unwrap();
-            assert!(text.contains(program), "{text}");
+    fn clients(interrupt: &Interrupt) -> Clients<'_> {
+        Clients {
+            work: Path::new("/tmp"),
+            fels: Path::new("target/release/fels"),
+            cores: "1",
+            seconds: 3,
+            warm_up_s: 0.5,
+            ticks_per_second: 100.0,
+            interrupt,
         }
     }
 
     #[test]
-    fn sessions_have_initiators_of_their_own() {
+    fn each_row_becomes_a_command_on_the_client_s_core() {
         let interrupt = Interrupt::default();
-        let row = ROWS.iter().find(|row| row.sessions == 4).unwrap();
-        let mut texts: Vec<String> =
-            client(&interrupt).commands(row, "u", 1).iter().map(CommandLine::text).collect();
-        texts.dedup();
-        assert_eq!(texts.len(), 4);
+        let clients = clients(&interrupt);
+        for row in ROWS {
+            let request = Request {
+                client: row.client,
+                program: &Program::Nbdkit,
+                url: "nbd://h/x",
+                load: &row.load,
+                rate: None,
+            };
+            let lines = clients.commands(&request);
+            let text = lines[0].text();
+            let (program, size) = match row.client {
+                Client::Lab => ("target/release/fels lab run", format!("--bs {} ", row.load.request_bytes)),
+                Client::Fio => ("fio --name=bench", format!("--bs={} ", row.load.request_bytes)),
+                Client::IscsiPerf => ("iscsi-perf -i", format!("-b {} ", row.load.request_bytes / 512)),
+            };
+            assert!(text.starts_with(&format!("taskset -c 1 {program}")), "{text}");
+            assert!(text.contains("nbd://h/x") && text.contains(&size), "{text}");
+        }
     }
 
     #[test]
-    fn the_count_follows_the_rate() {
+    fn the_limit_is_driven_by_this_program_in_the_way_of_its_server() {
         let interrupt = Interrupt::default();
-        let client = client(&interrupt);
-        assert_eq!(client.requests_for(50_000.0), 150_000);
-        assert_eq!(client.requests_for(1.0), 500);
-        assert_eq!(client.requests_for(f64::MAX), i32::MAX as u64);
+        for spin in [true, false] {
+            let request = Request {
+                client: Client::Lab,
+                program: &Program::Bare { spin },
+                url: "127.0.0.1:1",
+                load: &ROWS[0].load,
+                rate: None,
+            };
+            let text = clients(&interrupt).commands(&request)[0].text();
+            assert!(text.contains("limit-drive") && text.contains("--spin") == spin, "{text}");
+        }
     }
 }

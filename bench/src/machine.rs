@@ -1,14 +1,13 @@
-//! The machine: what it is, and whose CPU time it spends.
+//! The machine: what it is.
 
 use std::fs;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
 use crate::process::quick_output;
 
 /// What a reader has to know of the machine to judge the figures.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Machine {
     /// Name of the machine, or the label that was given.
     pub label: String,
@@ -91,114 +90,14 @@ fn commit() -> String {
     if changed { format!("{commit}-dirty") } else { commit }
 }
 
-/// CPU seconds that were spent up to now.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CpuTimes {
-    /// utime + stime of all threads of the server, ended ones included.
-    pub server: f64,
-    /// The same of all children of this program that have ended: the clients.
-    pub clients: f64,
-    /// Everything that any core did, interrupts included.
-    pub busy: f64,
-    /// Time that the hypervisor gave to somebody else.
-    pub stolen: f64,
-}
-
-impl CpuTimes {
-    /// Reads the counters, the server's being those of process `server`.
-    pub fn read(server: u32, ticks_per_second: f64) -> Result<Self, Error> {
-        let read = |path: String| fs::read_to_string(&path).map_err(Error::io(format!("cannot read {path}")));
-        let wrong = |path: &str| Error::Io {
-            context: format!("cannot understand {path}"),
-            source: std::io::ErrorKind::InvalidData.into(),
-        };
-        let server =
-            process_ticks(&read(format!("/proc/{server}/stat"))?).ok_or_else(|| wrong("/proc/PID/stat"))?;
-        let own =
-            process_ticks(&read("/proc/self/stat".to_owned())?).ok_or_else(|| wrong("/proc/self/stat"))?;
-        let (busy, stolen) =
-            machine_ticks(&read("/proc/stat".to_owned())?).ok_or_else(|| wrong("/proc/stat"))?;
-        let seconds = |ticks: u64| crate::stats::float(ticks) / ticks_per_second;
-        Ok(Self {
-            server: seconds(server.own),
-            clients: seconds(own.ended_children),
-            busy: seconds(busy),
-            stolen: seconds(stolen),
-        })
-    }
-
-    /// What was spent since `earlier`.
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            server: self.server - earlier.server,
-            clients: self.clients - earlier.clients,
-            busy: self.busy - earlier.busy,
-            stolen: self.stolen - earlier.stolen,
-        }
-    }
-
-    /// What neither the server nor the clients spent: other programs on this machine.
-    pub fn others(&self) -> f64 {
-        (self.busy - self.server - self.clients).max(0.0)
-    }
-}
-
-/// Clock ticks per second in /proc.
-pub fn ticks_per_second() -> f64 {
-    quick_output("getconf", &["CLK_TCK"]).and_then(|text| text.parse().ok()).unwrap_or(100.0)
-}
-
-struct ProcessTicks {
-    own: u64,
-    ended_children: u64,
-}
-
-/// utime + stime and cutime + cstime of a `/proc/PID/stat`. The name in brackets may contain anything,
-/// so fields are counted from the last bracket.
-fn process_ticks(stat: &str) -> Option<ProcessTicks> {
-    let (_, rest) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = rest.split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
-    Some(ProcessTicks { own: field(14)? + field(15)?, ended_children: field(16)? + field(17)? })
-}
-
-/// Busy and stolen ticks of the first line of `/proc/stat`. Guest time is part of user time already.
-fn machine_ticks(stat: &str) -> Option<(u64, u64)> {
-    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
-    let ticks: Vec<u64> = line.split_whitespace().skip(1).map(str::parse).collect::<Result<_, _>>().ok()?;
-    let at = |index: usize| ticks.get(index).copied();
-    Some((at(0)? + at(1)? + at(2)? + at(5)? + at(6)?, at(7)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
-        let stat =
-            "5328 (tg) t d) S 5324 5324 2777 0 -1 4194304 3067 0 1 0 67 630 5 7 20 0 17 0 70400 142442496";
-        let ticks = process_ticks(stat).unwrap();
-        assert_eq!((ticks.own, ticks.ended_children), (697, 12));
-        assert!(process_ticks("5328 (cut) S 1 2").is_none());
-        assert!(process_ticks("").is_none());
-    }
-
-    #[test]
-    fn idle_and_waiting_are_not_busy() {
-        let stat = "cpu  100 2 30 4000 500 6 7 8 9 10\ncpu0 1 1 1 1 1 1 1 1 1 1\n";
-        assert_eq!(machine_ticks(stat), Some((145, 8)));
-        assert_eq!(machine_ticks("intr 5\n"), None);
-    }
 
     #[test]
     fn this_machine_can_be_read() {
         let machine = Machine::read(Some("somewhere"));
         assert_eq!(machine.label, "somewhere");
         assert!(machine.cores > 0 && machine.memory_mib > 0);
-        let ticks = ticks_per_second();
-        let begin = CpuTimes::read(std::process::id(), ticks).unwrap();
-        let end = CpuTimes::read(std::process::id(), ticks).unwrap();
-        assert!(end.since(&begin).busy >= 0.0);
     }
 }

@@ -1,35 +1,76 @@
-//! Side by side: Fels and other iSCSI targets, with the same clients, on the same machine, in turn.
+//! Side by side: Fels and other servers, with the same clients, on the same machine, in turn.
 //!
 //! The server is pinned to one core and the client to another, the volume lies in memory, and the
-//! targets alternate within every round so that a machine that changes its mind hits all of them.
+//! servers alternate within every round so that a machine that changes its mind hits all of them.
 //! What was measured is kept: every sample, the summary, and the machine.
 
 mod cli;
 mod client;
+mod congestion;
+mod cpu;
 mod error;
+mod limit;
 mod machine;
 mod output;
 mod process;
 mod report;
 mod rows;
 mod run;
+mod server;
 mod stats;
-mod target;
+mod table;
+mod work;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
+use cli::{Options, Side};
+use error::Error;
+
 fn main() -> ExitCode {
-    let options = cli::Options::parse();
-    match run::run(&options) {
-        Ok(outcome) => outcome.exit_code(),
+    let options = Options::parse();
+    let result = match &options.side {
+        Some(side) => limit_side(side).map(|()| ExitCode::SUCCESS),
+        None => run::run(&options),
+    };
+    match result {
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");
             if let Some(hint) = error.hint() {
                 eprintln!("hint: {hint}");
             }
             ExitCode::FAILURE
+        }
+    }
+}
+
+fn limit_side(side: &Side) -> Result<(), Error> {
+    match side {
+        Side::LimitServe { port, spin } => limit::serve(*port, *spin),
+        Side::LimitDrive {
+            address,
+            spin,
+            read_percent,
+            request_bytes,
+            depth,
+            sessions,
+            seconds,
+            warm_up,
+        } => {
+            let shape = limit::Shape {
+                read_percent: *read_percent,
+                request_bytes: *request_bytes,
+                depth: *depth,
+                sessions: *sessions,
+            };
+            let span = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+            let reached = limit::drive(address, shape, *spin, span(*warm_up), span(*seconds))?;
+            let output = output::BareOutput { operations: reached.operations, seconds: reached.seconds };
+            println!("{}", serde_json::json!(output));
+            Ok(())
         }
     }
 }

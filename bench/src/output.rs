@@ -1,27 +1,199 @@
 //! What the clients print, as figures.
 
+use serde::Deserialize;
+
 use crate::error::Error;
+use crate::rows::Load;
+use crate::stats::float;
+
+/// What a client reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Requests per second of all sessions.
+    pub iops: f64,
+    /// MiB per second.
+    pub mib_per_s: f64,
+    /// Mean latency in microseconds.
+    pub mean_us: f64,
+    /// Half of the requests took no longer; none where the client does not tell.
+    pub p50_us: Option<f64>,
+    /// 99 of 100.
+    pub p99_us: Option<f64>,
+    /// 999 of 1000.
+    pub p99_9_us: Option<f64>,
+}
+
+fn wrong(program: &'static str, reason: impl Into<String>) -> Error {
+    Error::Output { program, reason: reason.into() }
+}
+
+fn parse<'a, T: Deserialize<'a>>(program: &'static str, text: &'a str) -> Result<T, Error> {
+    serde_json::from_str(text).map_err(|error| wrong(program, error.to_string()))
+}
+
+#[derive(Deserialize)]
+struct LabReport {
+    tests: Vec<LabTest>,
+}
+
+#[derive(Deserialize)]
+struct LabTest {
+    total: LabSummary,
+    errors: u64,
+    dropped: u64,
+}
+
+#[derive(Deserialize)]
+struct LabSummary {
+    operations: u64,
+    iops: f64,
+    mib_per_s: f64,
+    latency_us: LabLatency,
+}
+
+#[derive(Deserialize)]
+struct LabLatency {
+    mean: f64,
+    p50: f64,
+    p99: f64,
+    p99_9: f64,
+}
+
+/// Reads what `fels lab run --json` wrote.
+pub fn lab(text: &str) -> Result<Figures, Error> {
+    let report: LabReport = parse("fels lab", text)?;
+    let [test] = report.tests.as_slice() else { return Err(wrong("fels lab", "not exactly one test")) };
+    if test.errors > 0 {
+        return Err(wrong("fels lab", format!("{} requests failed", test.errors)));
+    }
+    if test.dropped > 0 {
+        return Err(wrong("fels lab", format!("{} requests were due and dropped", test.dropped)));
+    }
+    if test.total.operations == 0 {
+        return Err(wrong("fels lab", "not a single request was completed"));
+    }
+    let latency = &test.total.latency_us;
+    Ok(Figures {
+        iops: test.total.iops,
+        mib_per_s: test.total.mib_per_s,
+        mean_us: latency.mean,
+        p50_us: Some(latency.p50),
+        p99_us: Some(latency.p99),
+        p99_9_us: Some(latency.p99_9),
+    })
+}
+
+#[derive(Deserialize)]
+struct FioReport {
+    jobs: Vec<FioJob>,
+}
+
+#[derive(Deserialize)]
+struct FioJob {
+    error: i64,
+    read: FioSide,
+    write: FioSide,
+}
+
+#[derive(Deserialize)]
+struct FioSide {
+    iops: f64,
+    bw_bytes: f64,
+    total_ios: u64,
+    clat_ns: FioLatency,
+    lat_ns: FioLatency,
+}
+
+#[derive(Deserialize)]
+struct FioLatency {
+    mean: f64,
+    #[serde(default)]
+    percentile: std::collections::BTreeMap<String, f64>,
+}
+
+/// Reads what `fio --output-format=json --group_reporting` wrote. Percentiles are those of the larger side.
+pub fn fio(text: &str) -> Result<Figures, Error> {
+    // fio writes notes of its engines before the JSON.
+    let start = text.find('{').ok_or_else(|| wrong("fio", "no JSON"))?;
+    let report: FioReport = parse("fio", &text[start..])?;
+    let [job] = report.jobs.as_slice() else { return Err(wrong("fio", "not exactly one group of jobs")) };
+    if job.error != 0 {
+        return Err(wrong("fio", format!("error {}", job.error)));
+    }
+    let iops = job.read.iops + job.write.iops;
+    if iops <= 0.0 {
+        return Err(wrong("fio", "not a single request was completed"));
+    }
+    let larger = if job.read.total_ios >= job.write.total_ios { &job.read } else { &job.write };
+    let at = |percentile: &str| larger.clat_ns.percentile.get(percentile).map(|ns| ns / 1e3);
+    Ok(Figures {
+        iops,
+        mib_per_s: (job.read.bw_bytes + job.write.bw_bytes) / f64::from(1 << 20),
+        mean_us: (job.read.iops * job.read.lat_ns.mean + job.write.iops * job.write.lat_ns.mean) / iops / 1e3,
+        p50_us: at("50.000000"),
+        p99_us: at("99.000000"),
+        p99_9_us: at("99.900000"),
+    })
+}
+
+/// What the limit's client prints.
+#[derive(Deserialize, serde::Serialize)]
+pub struct BareOutput {
+    /// Answers.
+    pub operations: u64,
+    /// In so many seconds.
+    pub seconds: f64,
+}
+
+/// Reads what the limit's client wrote. The latency is by Little's law, exact for a fixed number in flight.
+pub fn bare(text: &str, load: &Load) -> Result<Figures, Error> {
+    let output: BareOutput = parse("bench limit-drive", text)?;
+    if output.operations == 0 || output.seconds <= 0.0 {
+        return Err(wrong("bench limit-drive", "not a single answer arrived"));
+    }
+    Ok(of_rate(float(output.operations) / output.seconds, load))
+}
+
+fn of_rate(iops: f64, load: &Load) -> Figures {
+    Figures {
+        iops,
+        mib_per_s: iops * f64::from(load.request_bytes) / f64::from(1 << 20),
+        mean_us: f64::from(load.in_flight()) / iops * 1e6,
+        ..Figures::default()
+    }
+}
 
 /// The figures of one process of `iscsi-perf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PerfOutput {
+struct PerfOutput {
     /// Average I/Os per second over the whole run, rounded down by the client.
-    pub iops: u64,
+    iops: u64,
     /// Bytes of each request as the client computed them from the target's block size.
-    pub request_bytes: u64,
+    request_bytes: u64,
 }
 
-fn perf_error(reason: impl Into<String>) -> Error {
-    Error::Output { program: "iscsi-perf", reason: reason.into() }
+/// Reads what the processes of `iscsi-perf` wrote. The latency is by Little's law.
+pub fn iscsi_perf_all(texts: &[String], load: &Load) -> Result<Figures, Error> {
+    let mut iops = 0.0;
+    for text in texts {
+        let output = iscsi_perf(text)?;
+        if output.request_bytes != u64::from(load.request_bytes) {
+            let reason = format!("requests of {} bytes, not {}", output.request_bytes, load.request_bytes);
+            return Err(wrong("iscsi-perf", reason));
+        }
+        iops += float(output.iops);
+    }
+    Ok(of_rate(iops, load))
 }
 
 /// Reads what `iscsi-perf` wrote.
 ///
 /// Progress lines are overwritten by carriage returns and contain an average as well; the final figure is
 /// the segment that *begins* with `iops average`, and counts only when the run says `finished.`.
-pub fn iscsi_perf(text: &str) -> Result<PerfOutput, Error> {
+fn iscsi_perf(text: &str) -> Result<PerfOutput, Error> {
+    let wrong = |reason| wrong("iscsi-perf", reason);
     if text.contains("ABORTED!") || !text.contains("finished.") {
-        return Err(perf_error("the run did not finish"));
+        return Err(wrong("the run did not finish"));
     }
     let mut iops = None;
     let mut request_bytes = None;
@@ -33,22 +205,11 @@ pub fn iscsi_perf(text: &str) -> Result<PerfOutput, Error> {
         }
     }
     match (iops, request_bytes) {
-        (Some(0), _) => Err(perf_error("not a single request was completed")),
+        (Some(0), _) => Err(wrong("not a single request was completed")),
         (Some(iops), Some(request_bytes)) => Ok(PerfOutput { iops, request_bytes }),
-        (None, _) => Err(perf_error("no final 'iops average'")),
-        (_, None) => Err(perf_error("no 'FIXED transfer size'")),
+        (None, _) => Err(wrong("no final 'iops average'")),
+        (_, None) => Err(wrong("no 'FIXED transfer size'")),
     }
-}
-
-/// Reads what `qemu-img bench` wrote: the seconds that the run took.
-pub fn qemu_bench(text: &str) -> Result<f64, Error> {
-    let error = |reason: &str| Error::Output { program: "qemu-img", reason: reason.to_owned() };
-    let seconds = text
-        .lines()
-        .find_map(|line| line.strip_prefix("Run completed in ")?.strip_suffix(" seconds."))
-        .ok_or_else(|| error("no 'Run completed'"))?;
-    let seconds: f64 = seconds.parse().map_err(|_| error("the run time is not a number"))?;
-    if seconds.is_finite() && seconds > 0.0 { Ok(seconds) } else { Err(error("the run took no time")) }
 }
 
 fn leading_number(text: &str) -> Option<u64> {
@@ -57,62 +218,5 @@ fn leading_number(text: &str) -> Option<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Recorded from libiscsi-bin 1.19.0-3, three seconds, depth 32, shortened by trailing blanks only.
-    const RANDOM: &str = "iscsi-perf version 0.1 - (c) 2014-2015 by Peter Lieven <pl@\u{138}amp.de>\n\n\
-        connected to iscsi://127.0.0.1:14001/iqn.x:t/1\n\
-        capacity is 524288 blocks or 268435456 byte (256 MB)\n\
-        performing RANDOM READ with 32 parallel requests\n\
-        FIXED transfer size of 8 blocks (4096 byte)\n\
-        will run for 3 seconds.\n\n\
-        \r00:00:02 - lba 299186, iops current 46170 (180 MB/s), iops average 46170 (180 MB/s), in_flight 32, busy 0        \
-        \r00:00:01 - lba 421945, iops current 46779 (182 MB/s), iops average 46474 (181 MB/s), in_flight 32, busy 0        \
-        \riops average 46835 (182 MB/s)                                                        \n\nfinished.\n";
-
-    #[test]
-    fn the_final_average_is_taken_not_a_progress_line() {
-        let output = iscsi_perf(RANDOM).unwrap();
-        assert_eq!(output, PerfOutput { iops: 46835, request_bytes: 4096 });
-    }
-
-    #[test]
-    fn a_run_that_only_made_progress_is_an_error() {
-        let cut = RANDOM.split("\riops average").next().unwrap();
-        assert!(iscsi_perf(cut).is_err());
-        assert!(iscsi_perf(&format!("{cut}\n\nfinished.\n")).is_err());
-    }
-
-    #[test]
-    fn an_aborted_run_is_an_error() {
-        assert!(iscsi_perf(&RANDOM.replace("finished.", "ABORTED!")).is_err());
-        assert!(iscsi_perf("").is_err());
-    }
-
-    #[test]
-    fn the_target_s_block_size_shows_in_the_request_size() {
-        let text = RANDOM.replace("(4096 byte)", "(32768 byte)");
-        assert_eq!(iscsi_perf(&text).unwrap().request_bytes, 32768);
-        assert!(iscsi_perf(&RANDOM.replace("FIXED", "RANDOM")).is_err());
-    }
-
-    #[test]
-    fn zero_requests_are_an_error() {
-        assert!(iscsi_perf(&RANDOM.replace("average 46835", "average 0")).is_err());
-    }
-
-    #[test]
-    fn qemu_img_tells_its_time() {
-        let text = "Sending 50000 write requests, 4096 bytes each, 32 in parallel (starting at offset 0, step size 4096)\n\
-                    Run completed in 1.090 seconds.\n";
-        assert!((qemu_bench(text).unwrap() - 1.09).abs() < 1e-9);
-    }
-
-    #[test]
-    fn qemu_img_that_failed_is_an_error() {
-        assert!(qemu_bench("Failed request: Input/output error\n").is_err());
-        assert!(qemu_bench("Run completed in 0.000 seconds.\n").is_err());
-        assert!(qemu_bench("Run completed in nan seconds.\n").is_err());
-    }
-}
+#[path = "output_tests.rs"]
+mod tests;

@@ -63,9 +63,9 @@ impl CommandLine {
         self
     }
 
-    /// Pins the command to a core.
-    pub fn on_core(self, core: u32) -> Self {
-        let arguments = ["-c".to_owned(), core.to_string(), self.program].into_iter().chain(self.arguments);
+    /// Pins the command to a core, or to some, as taskset takes them.
+    pub fn on_core(self, cores: &str) -> Self {
+        let arguments = ["-c".to_owned(), cores.to_owned(), self.program].into_iter().chain(self.arguments);
         Self { program: "taskset".to_owned(), arguments: arguments.collect(), environment: self.environment }
     }
 
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_text_can_be_typed_again() {
-        let line = CommandLine::new("echo", ["a b", "c"]).with_environment("X", "1").on_core(1);
+        let line = CommandLine::new("echo", ["a b", "c"]).with_environment("X", "1").on_core("1");
         assert_eq!(line.text(), "X=1 taskset -c 1 echo 'a b' c");
         assert_eq!(line.name(), "echo");
     }

@@ -1,135 +1,191 @@
-//! The rows of the comparison.
+//! The rows of the comparison: the same load for every server that speaks one of the row's protocols.
 
 use serde::Serialize;
 
 use crate::error::Error;
+use crate::server::Protocol;
 
 /// What the requests of a row are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Load {
-    /// Reads at random 512-byte boundaries, by `iscsi-perf`, for a given time.
-    RandomRead,
-    /// Reads one after the other, by `iscsi-perf`, for a given time.
-    SequentialRead,
-    /// Writes that jump through the whole volume by a fixed stride, by `qemu-img bench`, of a given count.
-    ///
-    /// `iscsi-perf` cannot write and `qemu-img bench` has no random offsets. A stride near the golden
-    /// section of the volume visits every block once before it comes back, and neighbours in time are
-    /// far apart in space, which is what a random write is to a target.
-    ScatteredWrite,
-    /// Writes one after the other, by `qemu-img bench`, of a given count.
-    SequentialWrite,
-}
-
-/// One row: the same load for every target.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Row {
-    /// The name under which the row is asked for and reported.
-    pub name: &'static str,
-    /// What the requests are.
-    pub load: Load,
+pub struct Load {
+    /// Requests of 100 that read; the others write.
+    pub read_percent: u8,
+    /// At random places, or one after the other.
+    pub random: bool,
     /// Bytes of each request.
     pub request_bytes: u32,
     /// Requests in flight of each session.
     pub depth: u32,
-    /// Sessions, each one a process of the client.
+    /// Sessions.
     pub sessions: u32,
 }
 
-impl Row {
-    /// The program that makes this load.
-    pub fn client(&self) -> &'static str {
-        match self.load {
-            Load::RandomRead | Load::SequentialRead => "iscsi-perf",
-            Load::ScatteredWrite | Load::SequentialWrite => "qemu-img bench",
-        }
-    }
-
+impl Load {
     /// Requests in flight of all sessions.
     pub fn in_flight(&self) -> u32 {
         self.depth * self.sessions
     }
 }
 
-const fn row(name: &'static str, load: Load, request_bytes: u32, depth: u32, sessions: u32) -> Row {
-    Row { name, load, request_bytes, depth, sessions }
+/// The program that makes the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Client {
+    /// `fels lab run`, which has an initiator for each protocol. For the bare program, its own other side.
+    Lab,
+    /// fio with its engine for NBD: a client that is not ours.
+    Fio,
+    /// `iscsi-perf` of libiscsi: a client that is not ours; it only reads, and is its own limit against a fast target.
+    IscsiPerf,
 }
+
+/// How a row is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// As fast as it goes with a fixed number in flight.
+    Closed,
+    /// At 70 % of what the same server reached just before.
+    Tail,
+    /// Sessions that ask nothing.
+    Idle,
+    /// The same sessions on one shard and on two.
+    Shards,
+    /// Volumes that are configured, and the time until they are served.
+    Start,
+    /// A file on a disk, beside fio on the same file.
+    File,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Row {
+    /// The name under which the row is asked for and reported.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub title: &'static str,
+    /// How it is measured.
+    pub kind: Kind,
+    /// What makes the load.
+    pub client: Client,
+    /// What the requests are.
+    pub load: Load,
+}
+
+impl Row {
+    /// Whether this row is measured on servers of such a protocol.
+    pub fn has(&self, protocol: Protocol) -> bool {
+        match (self.client, self.kind) {
+            (Client::Fio, _) => protocol == Protocol::Nbd,
+            (Client::IscsiPerf, _) => protocol == Protocol::Iscsi,
+            (Client::Lab, Kind::Closed) => true,
+            (Client::Lab, _) => protocol != Protocol::Bare,
+        }
+    }
+
+    /// Whether its figure is a latency.
+    pub fn is_latency(&self) -> bool {
+        self.load.in_flight() == 1
+    }
+
+    /// Whether its figure is a throughput.
+    pub fn is_throughput(&self) -> bool {
+        self.load.request_bytes >= 65_536
+    }
+}
+
+const fn load(read_percent: u8, random: bool, request_bytes: u32, depth: u32, sessions: u32) -> Load {
+    Load { read_percent, random, request_bytes, depth, sessions }
+}
+
+const fn row(name: &'static str, title: &'static str, load: Load) -> Row {
+    Row { name, title, kind: Kind::Closed, client: Client::Lab, load }
+}
+
+const READ_4K: Load = load(100, true, 4096, 32, 1);
+const WRITE_4K: Load = load(0, true, 4096, 32, 1);
+const READ_4K_ALONE: Load = load(100, true, 4096, 1, 1);
+const READ_128K: Load = load(100, false, 131_072, 32, 1);
+
+/// Sessions of the row `idle`.
+pub const IDLE_SESSIONS: u32 = 1000;
+/// Volumes of the row `start`.
+pub const START_VOLUMES: u32 = 10_000;
 
 /// Every row, in the order of the report.
 pub const ROWS: &[Row] = &[
-    row("read-4k-random-d32", Load::RandomRead, 4096, 32, 1),
-    row("write-4k-scattered-d32", Load::ScatteredWrite, 4096, 32, 1),
-    row("read-8k-random-d32", Load::RandomRead, 8192, 32, 1),
-    row("write-8k-scattered-d32", Load::ScatteredWrite, 8192, 32, 1),
-    row("read-128k-sequential-d32", Load::SequentialRead, 131_072, 32, 1),
-    row("write-128k-sequential-d32", Load::SequentialWrite, 131_072, 32, 1),
-    row("read-4k-random-d1", Load::RandomRead, 4096, 1, 1),
-    row("write-4k-scattered-d1", Load::ScatteredWrite, 4096, 1, 1),
-    row("read-4k-random-4x32", Load::RandomRead, 4096, 32, 4),
+    row("4k-read", "4 KiB random read, depth 32", READ_4K),
+    row("4k-write", "4 KiB random write, depth 32", WRITE_4K),
+    row("4k-read-4x32", "4 KiB random read, 4 sessions x 32", load(100, true, 4096, 32, 4)),
+    row("database", "database: 8 KiB random, 70 % read, 4 x 16", load(70, true, 8192, 16, 4)),
+    row("128k-read", "128 KiB sequential read, depth 32", READ_128K),
+    row("128k-write", "128 KiB sequential write, depth 32", load(0, false, 131_072, 32, 1)),
+    row("4k-read-d1", "4 KiB random read, one at a time", READ_4K_ALONE),
+    Row { client: Client::Fio, ..row("fio-4k-read", "4 KiB random read, depth 32, by fio", READ_4K) },
+    Row { client: Client::Fio, ..row("fio-4k-write", "4 KiB random write, depth 32, by fio", WRITE_4K) },
+    Row {
+        client: Client::Fio,
+        ..row("fio-4k-read-d1", "4 KiB random read, one at a time, by fio", READ_4K_ALONE)
+    },
+    Row {
+        client: Client::IscsiPerf,
+        ..row("iscsi-perf-4k-read", "4 KiB random read, depth 32, by iscsi-perf", READ_4K)
+    },
 ];
 
-/// The rows whose names contain one of `wanted`; all when nothing is wanted.
+/// The rows that are called one of `wanted`, or else contain it in their names; all when nothing is wanted.
 pub fn select(wanted: &[String]) -> Result<Vec<Row>, Error> {
+    let mut chosen = vec![wanted.is_empty(); ROWS.len()];
     for want in wanted {
-        if !ROWS.iter().any(|row| row.name.contains(want.as_str())) {
+        let exact = ROWS.iter().any(|row| row.name == want);
+        let mut found = false;
+        for (row, chosen) in ROWS.iter().zip(&mut chosen) {
+            if row.name == want || (!exact && row.name.contains(want.as_str())) {
+                (*chosen, found) = (true, true);
+            }
+        }
+        if !found {
             return Err(Error::Options(format!("no row is called '{want}'")));
         }
     }
-    let chosen = |row: &&Row| wanted.is_empty() || wanted.iter().any(|want| row.name.contains(want.as_str()));
-    Ok(ROWS.iter().filter(chosen).copied().collect())
-}
-
-/// The stride of scattered writes in a volume of `volume_bytes`: near the golden section, and an odd
-/// number of requests, so that it visits every request-sized block of a power of two.
-pub fn scatter_stride(volume_bytes: u64, request_bytes: u32) -> u64 {
-    let request = u64::from(request_bytes);
-    let requests = volume_bytes / request;
-    // qemu-img takes the stride as a positive 32-bit integer.
-    let golden = (requests * 618 / 1000).min(u64::from(i32::MAX as u32) / request);
-    let odd = if golden % 2 == 0 { golden.saturating_sub(1) } else { golden };
-    odd.max(1) * request
+    Ok(ROWS.iter().zip(chosen).filter(|(_, chosen)| *chosen).map(|(row, _)| *row).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn stride_visits_every_block() {
-        for (volume, request) in [(64 << 20, 4096), (64 << 20, 8192)] {
-            let stride = scatter_stride(volume, request);
-            let requests = volume / u64::from(request);
-            let mut seen = vec![false; usize::try_from(requests).unwrap()];
-            let mut offset = 0;
-            for _ in 0..requests {
-                seen[usize::try_from(offset / u64::from(request)).unwrap()] = true;
-                offset = (offset + stride) % volume;
-            }
-            assert!(seen.iter().all(|&visited| visited));
-        }
+    fn names(wanted: &[&str]) -> Vec<&'static str> {
+        let wanted: Vec<String> = wanted.iter().map(|&name| name.to_owned()).collect();
+        select(&wanted).unwrap().iter().map(|row| row.name).collect()
     }
 
     #[test]
-    fn stride_fits_qemu_for_large_volumes() {
-        for size_mib in [2048_u64, 4096, 1_048_576] {
-            let stride = scatter_stride(size_mib << 20, 4096);
-            assert!(i32::try_from(stride).is_ok());
-            assert_eq!(stride % 4096, 0);
-        }
-    }
-
-    #[test]
-    fn an_unknown_row_is_refused() {
+    fn a_full_name_is_that_row_alone_and_a_part_is_all_that_have_it() {
+        assert_eq!(names(&["4k-read"]), ["4k-read"]);
+        assert_eq!(names(&["128k"]), ["128k-read", "128k-write"]);
+        assert_eq!(names(&["database", "4k-read"]), ["4k-read", "database"]);
+        assert_eq!(names(&[]).len(), ROWS.len());
         assert!(select(&["no-such-row".to_owned()]).is_err());
-        assert_eq!(select(&["d1".to_owned()]).unwrap().len(), 2);
-        assert_eq!(select(&[]).unwrap().len(), ROWS.len());
     }
 
     #[test]
     fn names_are_unique() {
         for (index, row) in ROWS.iter().enumerate() {
             assert!(ROWS[..index].iter().all(|other| other.name != row.name));
+        }
+    }
+
+    #[test]
+    fn clients_of_others_speak_one_protocol() {
+        for row in ROWS {
+            let spoken = [Protocol::Iscsi, Protocol::Nvme, Protocol::Nbd].map(|protocol| row.has(protocol));
+            let expected = match row.client {
+                Client::Lab => [true, true, true],
+                Client::Fio => [false, false, true],
+                Client::IscsiPerf => [true, false, false],
+            };
+            assert_eq!(spoken, expected, "{}", row.name);
         }
     }
 }

@@ -1,81 +1,81 @@
 //! Samples, and what they say together: median, spread, ratios, and what a reader should be warned of.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::client::Window;
-use crate::machine::CpuTimes;
 use crate::rows::Row;
 
 /// The last round may differ from the first by this share.
 const DRIFT: f64 = 0.15;
-/// From this share of its core on, the client is the limit of a row.
+/// From this share of its core on, the client may be the limit of a row.
 const CLIENT_LIMIT_PERCENT: f64 = 95.0;
 /// From this share of one core on, other programs disturb a row.
 const OTHERS_PERCENT: f64 = 10.0;
 
-/// One measured window of one target.
+/// One measured window of one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
     /// Name of the row.
     pub row: &'static str,
-    /// Name of the target.
-    pub target: String,
+    /// Name of the server.
+    pub server: String,
     /// Round, from 1.
     pub round: u32,
-    /// Requests that were completed.
-    pub requests: f64,
-    /// Seconds in which they were, by the client's clock.
-    pub seconds: f64,
     /// Requests per second.
     pub iops: f64,
     /// MiB per second.
     pub mib_per_s: f64,
-    /// Mean latency in microseconds, by Little's law: requests in flight / IOPS.
-    pub latency_us: f64,
-    /// utime + stime of the server, in seconds.
-    pub server_cpu_s: f64,
-    /// utime + stime of the clients, in seconds.
-    pub client_cpu_s: f64,
-    /// CPU seconds of everything else on the machine.
-    pub others_cpu_s: f64,
-    /// CPU seconds that the hypervisor gave to somebody else.
-    pub stolen_s: f64,
-    /// Seconds between the two readings of the CPU times.
-    pub wall_s: f64,
+    /// Mean latency in microseconds.
+    pub mean_us: f64,
+    /// Half of the requests took no longer; none where the client does not tell.
+    pub p50_us: Option<f64>,
+    /// 99 of 100.
+    pub p99_us: Option<f64>,
+    /// 999 of 1000.
+    pub p99_9_us: Option<f64>,
+    /// CPU time of the server for each request, in microseconds.
+    pub server_us: f64,
+    /// CPU time of the clients for each request, in microseconds.
+    pub client_us: f64,
+    /// Share of one core that the server used.
+    pub server_percent: f64,
+    /// Share of one core that the clients used.
+    pub client_percent: f64,
+    /// Share of one core that everything else used.
+    pub others_percent: f64,
+    /// Share of one core that the hypervisor gave to somebody else.
+    pub stolen_percent: f64,
 }
 
 impl Sample {
-    /// A sample of a window and the CPU time that was spent around it.
-    pub fn new(row: &Row, target: &str, round: u32, window: Window, cpu: CpuTimes, wall_s: f64) -> Self {
+    /// A sample of a window.
+    pub fn new(row: &Row, server: &str, round: u32, window: &Window) -> Self {
+        let (figures, spent) = (&window.figures, &window.spent);
+        let percent = |seconds: f64| seconds / spent.wall_s * 100.0;
+        // The window of the CPU times lies within the measurement: what was spent in it, for the requests of it.
+        let each_us = |seconds: f64| seconds / spent.wall_s / figures.iops * 1e6;
         Self {
             row: row.name,
-            target: target.to_owned(),
+            server: server.to_owned(),
             round,
-            requests: window.requests,
-            seconds: window.seconds,
-            iops: window.iops,
-            mib_per_s: window.iops * f64::from(row.request_bytes) / f64::from(1 << 20),
-            latency_us: f64::from(row.in_flight()) / window.iops * 1e6,
-            server_cpu_s: cpu.server,
-            client_cpu_s: cpu.clients,
-            others_cpu_s: cpu.others(),
-            stolen_s: cpu.stolen,
-            wall_s,
+            iops: figures.iops,
+            mib_per_s: figures.mib_per_s,
+            mean_us: figures.mean_us,
+            p50_us: figures.p50_us,
+            p99_us: figures.p99_us,
+            p99_9_us: figures.p99_9_us,
+            server_us: each_us(spent.server_s),
+            client_us: each_us(spent.clients_s),
+            server_percent: percent(spent.server_s),
+            client_percent: percent(spent.clients_s),
+            others_percent: percent(spent.others_s),
+            stolen_percent: percent(spent.stolen_s),
         }
-    }
-
-    /// Server CPU seconds per million requests, which is microseconds per request.
-    pub fn server_cpu_per_million(&self) -> f64 {
-        self.server_cpu_s / self.requests * 1e6
-    }
-
-    fn percent(&self, seconds: f64) -> f64 {
-        seconds / self.wall_s * 100.0
     }
 }
 
 /// Median, smallest and largest of some samples.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The middle; of an even number, the mean of the two in the middle.
     pub median: f64,
@@ -98,54 +98,62 @@ impl Spread {
     }
 }
 
-/// All rounds of one row of one target.
-#[derive(Clone, Debug, Serialize)]
+/// All rounds of one row of one server.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// Name of the row.
-    pub row: &'static str,
-    /// Name of the target.
-    pub target: String,
-    /// The program that made the load.
-    pub client: &'static str,
+    pub row: String,
+    /// Name of the server.
+    pub server: String,
     /// How many rounds were measured.
     pub rounds: usize,
     /// Requests per second.
     pub iops: Spread,
     /// MiB per second.
     pub mib_per_s: Spread,
-    /// Mean latency in microseconds, by Little's law.
-    pub latency_us: Spread,
-    /// Server CPU seconds per million requests.
-    pub server_cpu_s_per_million: Spread,
+    /// Mean latency in microseconds.
+    pub mean_us: Spread,
+    /// 99 of 100 requests took no longer.
+    pub p99_us: Option<Spread>,
+    /// 999 of 1000.
+    pub p99_9_us: Option<Spread>,
+    /// CPU time of the server for each request, in microseconds.
+    pub server_us: Spread,
+    /// CPU time of the clients for each request, in microseconds.
+    pub client_us: Spread,
     /// Median share of one core that the server used.
     pub server_percent: f64,
     /// Median share of one core that the clients used.
     pub client_percent: f64,
     /// Median share of one core that everything else used.
     pub others_percent: f64,
+    /// Throughput against the better of the limits of this run; of the medians.
+    pub of_limit: Option<f64>,
     /// What a reader should be warned of.
     pub warnings: Vec<String>,
 }
 
-/// One target beside another in one row.
-#[derive(Clone, Debug, Serialize)]
+/// One server beside another in one row.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Ratio {
     /// Name of the row.
-    pub row: &'static str,
-    /// The target that is compared.
-    pub target: String,
-    /// The target that it is compared with.
+    pub row: String,
+    /// The server that is compared.
+    pub server: String,
+    /// The server that it is compared with.
     pub base: String,
     /// IOPS: ratio of the medians, smallest and largest ratio of a round. Above 1 is better.
     pub iops: Spread,
-    /// Server CPU per request, in the same way. Below 1 is better.
-    pub server_cpu: Spread,
-    /// Whether the client had no more to give for the target: a faster client would show a larger ratio.
+    /// Server CPU for each request: the same. Below 1 is better.
+    pub server_us: Spread,
+    /// Mean latency: the same. Below 1 is better.
+    pub mean_us: Spread,
+    /// Whether the client's core was used up: then the true ratio of IOPS is larger.
     pub client_limited: bool,
 }
 
 impl Ratio {
-    /// Ahead only if every round was.
+    /// `ahead` when faster in every round, `behind` when slower in every round, else `even`.
     pub fn verdict(&self) -> &'static str {
         if self.iops.min > 1.0 {
             "ahead"
@@ -156,66 +164,93 @@ impl Ratio {
         }
     }
 
-    /// Whether the server spent less CPU per request in every round.
+    /// Whether the median CPU for each request is smaller.
     pub fn cheaper(&self) -> bool {
-        self.server_cpu.max < 1.0
+        self.server_us.median < 1.0
     }
 }
 
-/// The samples of one row and target, in the order of the rounds.
-fn of<'a>(samples: &'a [Sample], row: &str, target: &str) -> Vec<&'a Sample> {
-    samples.iter().filter(|sample| sample.row == row && sample.target == target).collect()
+fn of<'a>(samples: &'a [Sample], row: &str, server: &str) -> Vec<&'a Sample> {
+    samples.iter().filter(|sample| sample.row == row && sample.server == server).collect()
 }
 
-/// What all samples say, by row and then by target; nothing where nothing was measured.
-pub fn summarize(samples: &[Sample], rows: &[Row], targets: &[String]) -> Vec<Summary> {
-    let pairs = rows.iter().flat_map(|row| targets.iter().map(move |target| (row, target)));
-    pairs.filter_map(|(row, target)| summary(samples, row, target)).collect()
+fn spread(samples: &[&Sample], figure: fn(&Sample) -> f64) -> Option<Spread> {
+    Spread::of(samples.iter().map(|sample| figure(sample)))
 }
 
-fn summary(samples: &[Sample], row: &Row, target: &str) -> Option<Summary> {
-    let own = of(samples, row.name, target);
-    let spread = |figure: fn(&Sample) -> f64| Spread::of(own.iter().map(|sample| figure(sample)));
-    let percent = |figure: fn(&Sample) -> f64| {
-        Spread::of(own.iter().map(|sample| sample.percent(figure(sample)))).map(|spread| spread.median)
-    };
-    let mut summary = Summary {
-        row: row.name,
-        target: target.to_owned(),
-        client: row.client(),
-        rounds: own.len(),
-        iops: spread(|sample| sample.iops)?,
-        mib_per_s: spread(|sample| sample.mib_per_s)?,
-        latency_us: spread(|sample| sample.latency_us)?,
-        server_cpu_s_per_million: spread(Sample::server_cpu_per_million)?,
-        server_percent: percent(|sample| sample.server_cpu_s)?,
-        client_percent: percent(|sample| sample.client_cpu_s)?,
-        others_percent: percent(|sample| sample.others_cpu_s + sample.stolen_s)?,
-        warnings: Vec::new(),
-    };
-    summary.warnings = warnings(samples, &own, &summary);
-    Some(summary)
+fn known(samples: &[&Sample], figure: fn(&Sample) -> Option<f64>) -> Option<Spread> {
+    Spread::of(samples.iter().filter_map(|sample| figure(sample)))
 }
 
-fn warnings(samples: &[Sample], own: &[&Sample], summary: &Summary) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if summary.client_percent >= CLIENT_LIMIT_PERCENT {
-        warnings.push("client is the limit".to_owned());
-    }
-    if summary.others_percent >= OTHERS_PERCENT {
-        warnings.push(format!("other programs used {:.0} % of a core", summary.others_percent));
-    }
-    if let (Some(first), Some(last)) = (own.first(), own.last()) {
-        let change = last.iops / first.iops - 1.0;
-        if change.abs() > DRIFT {
-            warnings.push(format!("drift {:+.0} % from first to last round", change * 100.0));
+/// The summaries of all rows and servers that have samples, in this order. `limits` are the servers that no other can pass.
+pub fn summarize(samples: &[Sample], rows: &[Row], servers: &[String], limits: &[String]) -> Vec<Summary> {
+    let mut summaries = Vec::new();
+    for row in rows {
+        let limit = limits
+            .iter()
+            .filter_map(|limit| Some(spread(&of(samples, row.name, limit), |sample| sample.iops)?.median))
+            .fold(None, |best: Option<f64>, median| Some(best.map_or(median, |best| best.max(median))));
+        for server in servers {
+            let own = of(samples, row.name, server);
+            let limit = limit.filter(|_| !limits.contains(server));
+            summaries.extend(summary(samples, row, server, &own, limit));
         }
     }
-    // Exactly equal figures of different windows are more likely one figure seen twice than two measurements.
+    summaries
+}
+
+fn summary(
+    samples: &[Sample],
+    row: &Row,
+    server: &str,
+    own: &[&Sample],
+    limit: Option<f64>,
+) -> Option<Summary> {
+    let median = |figure: fn(&Sample) -> f64| spread(own, figure).map(|spread| spread.median);
+    let iops = spread(own, |sample| sample.iops)?;
+    let (client_percent, others_percent) =
+        (median(|sample| sample.client_percent)?, median(|sample| sample.others_percent)?);
+    let mut warnings = warnings(samples, own);
+    if client_percent >= CLIENT_LIMIT_PERCENT
+        && median(|sample| sample.server_percent)? < CLIENT_LIMIT_PERCENT
+    {
+        warnings.push("client is the limit".to_owned());
+    }
+    if others_percent >= OTHERS_PERCENT {
+        warnings.push(format!("other programs used {others_percent:.0} % of a core"));
+    }
+    Some(Summary {
+        row: row.name.to_owned(),
+        server: server.to_owned(),
+        rounds: own.len(),
+        iops,
+        mib_per_s: spread(own, |sample| sample.mib_per_s)?,
+        mean_us: spread(own, |sample| sample.mean_us)?,
+        p99_us: known(own, |sample| sample.p99_us),
+        p99_9_us: known(own, |sample| sample.p99_9_us),
+        server_us: spread(own, |sample| sample.server_us)?,
+        client_us: spread(own, |sample| sample.client_us)?,
+        server_percent: median(|sample| sample.server_percent)?,
+        client_percent,
+        others_percent,
+        of_limit: limit.map(|limit| iops.median / limit),
+        warnings,
+    })
+}
+
+fn warnings(samples: &[Sample], own: &[&Sample]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let (Some(first), Some(last)) = (own.first(), own.last()) {
+        let drift = last.iops / first.iops - 1.0;
+        if drift.abs() > DRIFT {
+            warnings.push(format!("drift {:+.0} % from first to last round", drift * 100.0));
+        }
+    }
+    // Equal to the last digit is more likely one figure seen twice than two measurements.
     let identical = |one: &Sample| {
         samples.iter().any(|other| {
             other.row == one.row
-                && (other.target != one.target || other.round != one.round)
+                && (other.server != one.server || other.round != one.round)
                 && other.iops.to_bits() == one.iops.to_bits()
         })
     };
@@ -227,31 +262,28 @@ fn warnings(samples: &[Sample], own: &[&Sample], summary: &Summary) -> Vec<Strin
     warnings
 }
 
-/// The ratios of `target` to `base` in every row that both have.
-pub fn ratios(samples: &[Sample], rows: &[Row], target: &str, base: &str) -> Vec<Ratio> {
-    rows.iter().filter_map(|row| ratio(samples, row, target, base)).collect()
-}
-
-fn ratio(samples: &[Sample], row: &Row, target: &str, base: &str) -> Option<Ratio> {
-    let (ours, theirs) = (of(samples, row.name, target), of(samples, row.name, base));
-    let spread = |figure: fn(&Sample) -> f64| {
+/// The ratio of `server` to `base` in a row, if both have samples.
+pub fn ratio(samples: &[Sample], row: &str, server: &str, base: &str) -> Option<Ratio> {
+    let (ours, theirs) = (of(samples, row, server), of(samples, row, base));
+    let ratio = |figure: fn(&Sample) -> f64| {
         let per_round = ours.iter().filter_map(|our| {
             let their = theirs.iter().find(|their| their.round == our.round)?;
             Some(figure(our) / figure(their))
         });
         let rounds = Spread::of(per_round)?;
-        let our_median = Spread::of(ours.iter().map(|sample| figure(sample)))?.median;
-        let their_median = Spread::of(theirs.iter().map(|sample| figure(sample)))?.median;
-        Some(Spread { median: our_median / their_median, ..rounds })
+        let median = spread(&ours, figure)?.median / spread(&theirs, figure)?.median;
+        Some(Spread { median, ..rounds })
     };
-    let client_percent = Spread::of(ours.iter().map(|sample| sample.percent(sample.client_cpu_s)))?.median;
+    let client_percent = spread(&ours, |sample| sample.client_percent)?.median;
+    let server_percent = spread(&ours, |sample| sample.server_percent)?.median;
     Some(Ratio {
-        row: row.name,
-        target: target.to_owned(),
+        row: row.to_owned(),
+        server: server.to_owned(),
         base: base.to_owned(),
-        iops: spread(|sample| sample.iops)?,
-        server_cpu: spread(Sample::server_cpu_per_million)?,
-        client_limited: client_percent >= CLIENT_LIMIT_PERCENT,
+        iops: ratio(|sample| sample.iops)?,
+        server_us: ratio(|sample| sample.server_us)?,
+        mean_us: ratio(|sample| sample.mean_us)?,
+        client_limited: client_percent >= CLIENT_LIMIT_PERCENT && server_percent < CLIENT_LIMIT_PERCENT,
     })
 }
 

@@ -1,14 +1,21 @@
 use super::*;
+use crate::cpu::Spent;
+use crate::output::Figures;
 use crate::rows::ROWS;
 
-fn sample(target: &str, round: u32, iops: f64) -> Sample {
-    let window = Window { requests: iops * 2.0, seconds: 2.0, iops };
-    let cpu = CpuTimes { server: 1.0, clients: 0.5, busy: 1.6, stolen: 0.0 };
-    Sample::new(&ROWS[0], target, round, window, cpu, 2.0)
+fn sample(server: &str, round: u32, iops: f64) -> Sample {
+    let figures = Figures { iops, mib_per_s: iops / 256.0, mean_us: 32e6 / iops, ..Figures::default() };
+    let spent = Spent { wall_s: 2.0, server_s: 1.0, clients_s: 0.5, others_s: 0.1, stolen_s: 0.0 };
+    Sample::new(&ROWS[0], server, round, &Window { figures, spent })
 }
 
 fn summaries(samples: &[Sample]) -> Vec<Summary> {
-    summarize(samples, ROWS, &["a".to_owned(), "b".to_owned()])
+    let names = ["a", "b", "limit"].map(str::to_owned);
+    summarize(samples, ROWS, &names, &names[2..])
+}
+
+fn ratio_of(samples: &[Sample]) -> Ratio {
+    ratio(samples, ROWS[0].name, "a", "b").unwrap()
 }
 
 #[test]
@@ -20,12 +27,13 @@ fn the_median_is_the_middle() {
 }
 
 #[test]
-fn figures_follow_from_the_window() {
+fn cpu_time_is_for_the_requests_of_its_own_window() {
+    // Half a core at 50,000 requests a second, however long the client measured.
     let sample = sample("a", 1, 50_000.0);
-    assert!((sample.latency_us - 640.0).abs() < 1e-9);
-    assert!((sample.mib_per_s - 195.3125).abs() < 1e-9);
-    assert!((sample.server_cpu_per_million() - 10.0).abs() < 1e-9);
-    assert!((sample.others_cpu_s - 0.1).abs() < 1e-9);
+    assert!((sample.server_us - 10.0).abs() < 1e-9);
+    assert!((sample.client_us - 5.0).abs() < 1e-9);
+    assert!((sample.server_percent - 50.0).abs() < 1e-9);
+    assert!((sample.others_percent - 5.0).abs() < 1e-9);
 }
 
 #[test]
@@ -38,26 +46,36 @@ fn the_ratio_is_that_of_the_medians_with_the_spread_of_the_rounds() {
         sample("a", 3, 250.0),
         sample("b", 3, 80.0),
     ];
-    let ratios = ratios(&samples, ROWS, "a", "b");
-    assert_eq!(ratios.len(), 1);
-    let ratio = &ratios[0];
+    let ratio = ratio_of(&samples);
     assert!((ratio.iops.median - 250.0 / 80.0).abs() < 1e-9);
     assert!((ratio.iops.min - 2.0).abs() < 1e-9);
     assert!((ratio.iops.max - 6.0).abs() < 1e-9);
     assert_eq!(ratio.verdict(), "ahead");
+    assert!(ratio.cheaper());
 }
 
 #[test]
 fn one_round_the_other_way_is_not_ahead() {
     let samples = [sample("a", 1, 200.0), sample("b", 1, 100.0), sample("a", 2, 90.0), sample("b", 2, 100.0)];
-    assert_eq!(ratios(&samples, ROWS, "a", "b")[0].verdict(), "even");
-    assert_eq!(ratios(&samples[2..], ROWS, "a", "b")[0].verdict(), "behind");
+    assert_eq!(ratio_of(&samples).verdict(), "even");
+    assert_eq!(ratio_of(&samples[2..]).verdict(), "behind");
 }
 
 #[test]
-fn a_target_without_samples_has_no_ratio() {
-    assert!(ratios(&[sample("a", 1, 1.0)], ROWS, "a", "b").is_empty());
+fn a_server_without_samples_has_no_ratio() {
+    assert!(ratio(&[sample("a", 1, 1.0)], ROWS[0].name, "a", "b").is_none());
     assert_eq!(summaries(&[sample("a", 1, 1.0)]).len(), 1);
+}
+
+#[test]
+fn the_limit_is_the_better_one_of_the_same_row() {
+    let samples = [sample("a", 1, 80.0), sample("b", 1, 50.0), sample("limit", 1, 100.0)];
+    let of_limit: Vec<Option<f64>> = summaries(&samples).iter().map(|summary| summary.of_limit).collect();
+    assert_eq!(of_limit, [Some(0.8), Some(0.5), None]);
+    let names = ["a", "b", "limit"].map(str::to_owned);
+    let two = summarize(&samples, ROWS, &names, &names[1..]);
+    assert_eq!(two[0].of_limit, Some(0.8));
+    assert_eq!(two[1].of_limit, None);
 }
 
 #[test]
@@ -71,7 +89,7 @@ fn drift_is_flagged_either_way() {
 }
 
 #[test]
-fn identical_samples_are_flagged_across_targets() {
+fn identical_samples_are_flagged_across_servers() {
     let summaries = summaries(&[sample("a", 1, 100.0), sample("b", 1, 100.0), sample("b", 2, 101.0)]);
     assert_eq!(summaries[0].warnings, ["identical sample in round 1"]);
     assert_eq!(summaries[1].warnings, ["identical sample in round 1"]);
@@ -80,18 +98,21 @@ fn identical_samples_are_flagged_across_targets() {
 #[test]
 fn a_busy_client_and_a_busy_machine_are_flagged() {
     let mut one = sample("a", 1, 100.0);
-    one.client_cpu_s = 1.95;
-    one.others_cpu_s = 0.4;
-    let warnings = &summaries(&[one])[0].warnings;
+    one.client_percent = 98.0;
+    one.others_percent = 20.0;
+    let warnings = &summaries(&[one.clone()])[0].warnings;
     assert!(warnings.iter().any(|warning| warning == "client is the limit"));
     assert!(warnings.iter().any(|warning| warning.contains("20 % of a core")), "{warnings:?}");
+    // When both sides are used up, neither of them waits for the other alone.
+    one.server_percent = 98.0;
+    assert!(summaries(&[one])[0].warnings.iter().all(|warning| warning != "client is the limit"));
 }
 
 #[test]
 fn a_ratio_that_the_client_caps_says_so() {
     let (mut ours, theirs) = (sample("a", 1, 200.0), sample("b", 1, 100.0));
-    assert!(!ratios(&[ours.clone(), theirs.clone()], ROWS, "a", "b")[0].client_limited);
-    ours.client_cpu_s = 1.96;
-    let ratio = &ratios(&[ours, theirs], ROWS, "a", "b")[0];
+    assert!(!ratio_of(&[ours.clone(), theirs.clone()]).client_limited);
+    ours.client_percent = 98.0;
+    let ratio = ratio_of(&[ours, theirs]);
     assert!(ratio.client_limited && ratio.cheaper());
 }

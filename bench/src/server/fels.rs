@@ -1,0 +1,102 @@
+//! Fels: one process with one volume, over iSCSI, NVMe/TCP and NBD.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Place, Protocol, Running, START_DEADLINE, VOLUME};
+use crate::error::Error;
+use crate::process::{CommandLine, Process};
+
+/// Where the bytes of the volumes live.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// In its memory.
+    Memory,
+    /// In a file.
+    File(PathBuf),
+}
+
+/// What differs between the rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FelsOptions {
+    /// Shards.
+    pub shards: u32,
+    /// Volumes; the first is the one that is measured.
+    pub volumes: u32,
+    /// Of all volumes; a file is only good for one.
+    pub backing: Backing,
+}
+
+/// The configuration file.
+fn configuration(options: &FelsOptions, data: &Path, volume_bytes: u64, port: u16) -> String {
+    let backing = match &options.backing {
+        Backing::Memory => "{ memory = true }".to_owned(),
+        Backing::File(path) => format!("{{ file = \"{}\" }}", path.display()),
+    };
+    let mut text = format!(
+        "data = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [\"127.0.0.1:{port}\"]\n\n[nvme]\nlisten = [\"127.0.0.1:{}\"]\n\
+         discovery = []\n\n[nbd]\nlisten = [\"127.0.0.1:{}\"]\n",
+        data.display(),
+        options.shards,
+        port + 1,
+        port + 2,
+    );
+    for number in 0..options.volumes {
+        let name = if number == 0 { VOLUME.to_owned() } else { format!("{VOLUME}-{number}") };
+        let _infallible =
+            write!(text, "\n[[volume]]\nname = \"{name}\"\nsize = {volume_bytes}\nbacking = {backing}\n");
+    }
+    text
+}
+
+/// Whether a Fels says that it serves.
+fn ready(output: &str, port: u16) -> bool {
+    (port..port + 3).all(|port| output.contains(&format!("listening on 127.0.0.1:{port}")))
+}
+
+/// Starts a Fels and waits until it serves.
+pub fn start(binary: &Path, options: &FelsOptions, place: &Place<'_>) -> Result<Running, Error> {
+    // Three ports in a row: the first two of a free one are likely free as well, and Fels says so if not.
+    let port = place.free_port()?;
+    let data = place.work.join(format!("fels-{port}"));
+    let path = place.work.join(format!("fels-{port}.toml"));
+    let text = configuration(options, &data, place.volume_bytes, port);
+    fs::write(&path, &text).map_err(Error::io(format!("cannot write {}", path.display())))?;
+    let arguments = ["serve".to_owned(), "--config".to_owned(), path.display().to_string()];
+    let line = CommandLine::new(binary.display().to_string(), arguments).on_core(place.cores);
+    let mut process: Process = line.spawn(&place.work.join(format!("fels-{port}.log")))?;
+    process.wait_until(START_DEADLINE, place.interrupt, |process| ready(&process.output(), port))?;
+    let urls = vec![
+        (Protocol::Iscsi, format!("iscsi://127.0.0.1:{port}/iqn.2026-11.internal.fels:{VOLUME}/0")),
+        (Protocol::Nvme, format!("nvme://127.0.0.1:{}/nqn.2026-11.internal.fels:{VOLUME}/1", port + 1)),
+        (Protocol::Nbd, format!("nbd://127.0.0.1:{}/{VOLUME}", port + 2)),
+    ];
+    let shown = format!("printf '{}' > {}", text.replace('\n', "\\n"), path.display());
+    let commands = if options.volumes == 1 { vec![shown, line.text()] } else { vec![line.text()] };
+    Ok(Running { process, urls, commands, drains: true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_volume_is_configured_once() {
+        let options = FelsOptions { shards: 2, volumes: 3, backing: Backing::Memory };
+        let text = configuration(&options, Path::new("/d"), 1 << 20, 3000);
+        assert_eq!(text.matches("[[volume]]").count(), 3);
+        for part in ["\"bench\"", "\"bench-1\"", "\"bench-2\"", "shards = 2", ":3000\"", ":3001\"", ":3002\""]
+        {
+            assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn it_is_ready_when_all_protocols_listen() {
+        let line = |port: u16| format!("INFO listening on 127.0.0.1:{port}\n");
+        let two = line(3000) + &line(3002);
+        assert!(!ready(&two, 3000));
+        assert!(ready(&(two + &line(3001)), 3000));
+    }
+}

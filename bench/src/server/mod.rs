@@ -1,0 +1,391 @@
+//! The servers: each one a process on its own port with a volume in memory.
+
+mod fels;
+mod istgt;
+mod nbd;
+mod tgt;
+
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::process::{CommandLine, Interrupt, Process};
+
+pub use fels::{Backing, FelsOptions, start as start_fels};
+
+/// How long a server may take until it answers.
+pub const START_DEADLINE: Duration = Duration::from_secs(60);
+/// How long a single administrative command may take.
+const ADMIN_DEADLINE: Duration = Duration::from_secs(10);
+/// How long Fels may take to drain and end.
+const STOP_DEADLINE: Duration = Duration::from_secs(20);
+/// Name of the volume and of the exports.
+pub const VOLUME: &str = "bench";
+
+/// What a server is spoken to with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// iSCSI.
+    Iscsi,
+    /// NVMe over TCP.
+    Nvme,
+    /// NBD.
+    Nbd,
+    /// Requests and answers of the same sizes, and nothing else: what the loopback carries.
+    Bare,
+}
+
+impl Protocol {
+    /// As it is called in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Iscsi => "iSCSI",
+            Self::Nvme => "NVMe/TCP",
+            Self::Nbd => "NBD",
+            Self::Bare => "limit",
+        }
+    }
+}
+
+/// The process that serves. Several servers of the list may be one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Fels with one shard and a volume in its own memory; this binary.
+    Fels(PathBuf),
+    /// tgt with a file on tmpfs and one of its backing store types.
+    Tgt(&'static str),
+    /// istgt with a file on tmpfs; commands that it queues, 0 is none.
+    Istgt(u32),
+    /// nbdkit with its memory plugin.
+    Nbdkit,
+    /// qemu-nbd with a raw file on tmpfs.
+    QemuNbd,
+    /// This program's own server of bare answers.
+    Bare {
+        /// Look all the time, or sleep until there is something.
+        spin: bool,
+    },
+}
+
+impl Program {
+    /// What the volume is, for the report.
+    pub fn description(&self) -> String {
+        match self {
+            Self::Fels(_) => "Fels, `backing = { memory = true }`, `shards = 1`".to_owned(),
+            Self::Tgt(store) => format!("tgtd, `--bstype {store}`, file on tmpfs"),
+            Self::Istgt(0) => "istgt, file on tmpfs, no queueing (its default)".to_owned(),
+            Self::Istgt(depth) => format!("istgt, file on tmpfs, `QueueDepth {depth}`"),
+            Self::Nbdkit => "nbdkit, memory plugin".to_owned(),
+            Self::QemuNbd => "qemu-nbd, raw file on tmpfs".to_owned(),
+            Self::Bare { spin: true } => {
+                "a bare request/response program, both sides spinning: the limit of the loopback".to_owned()
+            }
+            Self::Bare { spin: false } => "the same program, both sides blocking".to_owned(),
+        }
+    }
+
+    /// The Debian package, for its version.
+    pub fn package(&self) -> Option<&'static str> {
+        match self {
+            Self::Fels(_) | Self::Bare { .. } => None,
+            Self::Tgt(_) => Some("tgt"),
+            Self::Istgt(_) => Some("istgt"),
+            Self::Nbdkit => Some("nbdkit"),
+            Self::QemuNbd => Some("qemu-utils"),
+        }
+    }
+
+    /// Whether its volume takes memory of its own.
+    pub fn has_own_memory(&self) -> bool {
+        matches!(self, Self::Fels(_) | Self::Nbdkit)
+    }
+}
+
+/// A server to measure: a program over one protocol.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The name in the report.
+    pub name: String,
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// What runs; servers with the same one share its process.
+    pub program: Program,
+    /// Whether this is the Fels that is measured, and not a peer, a limit or another Fels.
+    pub ours: bool,
+}
+
+/// Every server that is measured when nothing is asked for.
+pub const SERVERS: &[&str] = &[
+    "fels-iscsi",
+    "fels-nvme",
+    "fels-nbd",
+    "tgt-rdwr",
+    "tgt-aio",
+    "istgt",
+    "nbdkit",
+    "qemu-nbd",
+    "limit",
+    "limit-block",
+];
+
+impl Server {
+    /// The servers of a name on the command line: one, or a group (`fels`, `vs`, `tgt`, `peers`, `limits`).
+    pub fn parse(name: &str, fels: &Path, other: Option<&Path>) -> Result<Vec<Self>, Error> {
+        let one = |protocol, program, ours| Ok(vec![Self { name: name.to_owned(), protocol, program, ours }]);
+        let all = |names: &[&str]| -> Result<Vec<Self>, Error> {
+            let servers: Result<Vec<Vec<Self>>, Error> =
+                names.iter().map(|name| Self::parse(name, fels, other)).collect();
+            Ok(servers?.into_iter().flatten().collect())
+        };
+        let vs = || {
+            other
+                .map(Path::to_owned)
+                .ok_or_else(|| Error::Options(format!("the server '{name}' needs --vs BINARY")))
+        };
+        match name {
+            "fels" => all(&["fels-iscsi", "fels-nvme", "fels-nbd"]),
+            "vs" => all(&["vs-iscsi", "vs-nvme", "vs-nbd"]),
+            "tgt" => all(&["tgt-rdwr", "tgt-aio"]),
+            "peers" => all(&["tgt-rdwr", "tgt-aio", "istgt", "nbdkit", "qemu-nbd"]),
+            "limits" => all(&["limit", "limit-block"]),
+            "fels-iscsi" => one(Protocol::Iscsi, Program::Fels(fels.to_owned()), true),
+            "fels-nvme" => one(Protocol::Nvme, Program::Fels(fels.to_owned()), true),
+            "fels-nbd" => one(Protocol::Nbd, Program::Fels(fels.to_owned()), true),
+            "vs-iscsi" => one(Protocol::Iscsi, Program::Fels(vs()?), false),
+            "vs-nvme" => one(Protocol::Nvme, Program::Fels(vs()?), false),
+            "vs-nbd" => one(Protocol::Nbd, Program::Fels(vs()?), false),
+            "tgt-rdwr" => one(Protocol::Iscsi, Program::Tgt("rdwr"), false),
+            "tgt-aio" => one(Protocol::Iscsi, Program::Tgt("aio"), false),
+            "istgt" => one(Protocol::Iscsi, Program::Istgt(0), false),
+            "istgt-queue" => one(Protocol::Iscsi, Program::Istgt(32), false),
+            "nbdkit" => one(Protocol::Nbd, Program::Nbdkit, false),
+            "qemu-nbd" => one(Protocol::Nbd, Program::QemuNbd, false),
+            "limit" => one(Protocol::Bare, Program::Bare { spin: true }, false),
+            "limit-block" => one(Protocol::Bare, Program::Bare { spin: false }, false),
+            _ => {
+                Err(Error::Options(format!("no server is called '{name}'; there are {}", SERVERS.join(", "))))
+            }
+        }
+    }
+
+    /// The servers of all names, each once, in the order of the names.
+    pub fn parse_all(names: &[String], fels: &Path, other: Option<&Path>) -> Result<Vec<Self>, Error> {
+        let mut servers: Vec<Self> = Vec::new();
+        for name in names {
+            for server in Self::parse(name, fels, other)? {
+                if servers.iter().all(|known| known.name != server.name) {
+                    servers.push(server);
+                }
+            }
+        }
+        Ok(servers)
+    }
+
+    /// Whether this is another Fels, to compare binaries.
+    pub fn is_vs(&self) -> bool {
+        self.name.starts_with("vs-")
+    }
+
+    /// Whether this is a program of others.
+    pub fn is_peer(&self) -> bool {
+        !self.ours && !self.is_vs() && self.protocol != Protocol::Bare
+    }
+}
+
+/// Where and how servers run.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// Directory on tmpfs for volumes, sockets, configuration and logs.
+    pub work: &'a Path,
+    /// Cores of the servers, as taskset takes them.
+    pub cores: &'a str,
+    /// Cores of the clients, for the one that fills a volume.
+    pub client_cores: &'a str,
+    /// Size of each volume in bytes.
+    pub volume_bytes: u64,
+    /// First port to try.
+    pub port_base: u16,
+    /// Whether to stop.
+    pub interrupt: &'a Interrupt,
+}
+
+impl Place<'_> {
+    /// The first port from `base` on that nobody uses.
+    fn free_port(&self) -> Result<u16, Error> {
+        free_port(self.port_base)
+    }
+
+    /// The file that the peers serve, made and written once.
+    fn shared_file(&self) -> Result<PathBuf, Error> {
+        let path = self.work.join("volume.img");
+        if !path.exists() {
+            write_file(&path, self.volume_bytes)?;
+        }
+        Ok(path)
+    }
+}
+
+/// Writes a file of bytes that are not zero.
+pub fn write_file(path: &Path, bytes: u64) -> Result<(), Error> {
+    use std::io::Write as _;
+    let chunk = vec![0xa5_u8; 1 << 20];
+    let context = || format!("cannot write {}", path.display());
+    let mut file = fs::File::create(path).map_err(Error::io(context()))?;
+    let mut left = bytes;
+    while left > 0 {
+        let part = usize::try_from(left.min(1 << 20)).unwrap_or(1 << 20);
+        file.write_all(&chunk[..part]).map_err(Error::io(context()))?;
+        left -= part as u64;
+    }
+    file.sync_all().map_err(Error::io(context()))
+}
+
+/// A program that serves. It is stopped when this value goes away.
+#[derive(Debug)]
+pub struct Running {
+    process: Process,
+    urls: Vec<(Protocol, String)>,
+    /// Commands that started and configured it, with the working directory as `$WORK`.
+    pub commands: Vec<String>,
+    drains: bool,
+}
+
+impl Running {
+    /// Starts a program, waits until it answers, and fills its volume.
+    pub fn start(program: &Program, place: &Place<'_>) -> Result<Self, Error> {
+        let mut running = match program {
+            Program::Fels(binary) => {
+                let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Memory };
+                start_fels(binary, &options, place)
+            }
+            Program::Tgt(store) => tgt::start(store, place),
+            Program::Istgt(depth) => istgt::start(*depth, place),
+            Program::Nbdkit => nbd::start_nbdkit(place),
+            Program::QemuNbd => nbd::start_qemu(place),
+            Program::Bare { spin } => start_bare(*spin, place),
+        }?;
+        if program.has_own_memory()
+            && let Some(url) = running.url(Protocol::Nbd)
+        {
+            fill(url, place)?;
+        }
+        let work = place.work.display().to_string();
+        for command in &mut running.commands {
+            *command = command.replace(&work, "$WORK");
+        }
+        Ok(running)
+    }
+
+    /// The process id.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// The address of the volume over a protocol.
+    pub fn url(&self, protocol: Protocol) -> Option<&str> {
+        self.urls.iter().find(|(known, _)| *known == protocol).map(|(_, url)| url.as_str())
+    }
+
+    /// An error with its last words if it has ended.
+    pub fn expect_running(&mut self) -> Result<(), Error> {
+        self.process.expect_running()
+    }
+
+    /// Ends the server. False when it was asked to drain and did not end well in time; it is gone all the same.
+    pub fn stop(mut self) -> bool {
+        // tgtd ignores SIGTERM while it has targets; its volume is in memory, so nothing is lost by killing it.
+        !self.drains || self.process.terminate(STOP_DEADLINE)
+    }
+}
+
+/// Writes a whole volume once, so that no server answers from holes.
+fn fill(url: &str, place: &Place<'_>) -> Result<(), Error> {
+    let requests = (place.volume_bytes / (256 << 10)).to_string();
+    let arguments = [
+        "bench",
+        "-w",
+        "-f",
+        "raw",
+        "-t",
+        "none",
+        "--pattern=165",
+        "-c",
+        &requests,
+        "-d",
+        "8",
+        "-s",
+        "262144",
+        "-S",
+        "262144",
+        url,
+    ];
+    let deadline = Duration::from_secs(60 + (place.volume_bytes >> 20) / 20);
+    let line = CommandLine::new("qemu-img", arguments).on_core(place.client_cores);
+    line.run(&place.work.join("fill.log"), deadline, place.interrupt)?;
+    Ok(())
+}
+
+fn start_bare(spin: bool, place: &Place<'_>) -> Result<Running, Error> {
+    let port = place.free_port()?;
+    let own = std::env::current_exe().map_err(Error::io("cannot find this program"))?;
+    let mut arguments = vec!["limit-serve".to_owned(), "--port".to_owned(), port.to_string()];
+    if spin {
+        arguments.push("--spin".to_owned());
+    }
+    let line = CommandLine::new(own.display().to_string(), arguments).on_core(place.cores);
+    let mut process = line.spawn(&place.work.join(if spin { "limit.log" } else { "limit-block.log" }))?;
+    process.wait_until(START_DEADLINE, place.interrupt, |process| process.output().contains("listening"))?;
+    let url = format!("127.0.0.1:{port}");
+    Ok(Running { process, urls: vec![(Protocol::Bare, url)], commands: vec![line.text()], drains: false })
+}
+
+/// The first port from `base` on that nobody uses; a hundred are tried.
+fn free_port(base: u16) -> Result<u16, Error> {
+    (base..base.saturating_add(100))
+        .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+        .ok_or_else(|| Error::Options(format!("no free port from {base} on, see --port-base")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(names: &[&str], other: Option<&Path>) -> Result<Vec<String>, Error> {
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let servers = Server::parse_all(&names, Path::new("fels"), other)?;
+        Ok(servers.into_iter().map(|server| server.name).collect())
+    }
+
+    #[test]
+    fn groups_and_names_give_each_server_once() {
+        assert_eq!(parse(&["fels-nbd", "fels"], None).unwrap(), ["fels-nbd", "fels-iscsi", "fels-nvme"]);
+        assert_eq!(parse(&["tgt", "tgt-aio"], None).unwrap(), ["tgt-rdwr", "tgt-aio"]);
+        assert_eq!(parse(SERVERS, None).unwrap(), SERVERS);
+        assert!(parse(&["lio"], None).is_err());
+        assert!(parse(&["vs"], None).is_err());
+        assert_eq!(parse(&["vs"], Some(Path::new("old"))).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn who_is_who() {
+        let names: Vec<String> = SERVERS.iter().map(|&name| name.to_owned()).collect();
+        let servers = Server::parse_all(&names, Path::new("fels"), None).unwrap();
+        assert_eq!(servers.iter().filter(|server| server.ours).count(), 3);
+        assert_eq!(servers.iter().filter(|server| server.is_peer()).count(), 5);
+        assert!(servers.iter().all(|server| !server.is_vs()));
+    }
+
+    #[test]
+    fn a_port_in_use_is_not_taken() {
+        let held = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = held.local_addr().unwrap().port();
+        if let Ok(found) = free_port(port) {
+            assert_ne!(found, port);
+        }
+    }
+}
