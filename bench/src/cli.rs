@@ -83,6 +83,14 @@ pub struct Options {
     #[arg(long)]
     pub no_keep: bool,
 
+    /// Measure nothing: show a run that is kept in the README of the project, between its two markers
+    #[arg(long)]
+    pub readme: bool,
+
+    /// The run that --readme shows [default: the latest below --out]
+    #[arg(long, value_name = "DIRECTORY", requires = "readme")]
+    pub run: Option<PathBuf>,
+
     /// List the rows and servers, and end
     #[arg(long)]
     pub list: bool,

@@ -8,12 +8,15 @@ use std::time::{Duration, Instant};
 use crate::cpu::{Reading, Spent};
 use crate::error::Error;
 use crate::output::{self, Figures};
-use crate::process::{CommandLine, Interrupt};
+use crate::process::{CommandLine, Interrupt, Process};
 use crate::rows::{Client, Load};
 use crate::server::Program;
 
 /// What is left out at both ends of the window in which CPU times are read, so that it lies within the measurement.
 const MARGIN: Duration = Duration::from_millis(120);
+
+/// Where the lab writes its figures.
+const LAB_JSON: &str = "lab.json";
 
 /// Where and how clients run.
 #[derive(Clone, Copy, Debug)]
@@ -59,7 +62,7 @@ pub struct Request<'a> {
 }
 
 impl Clients<'_> {
-    /// The command lines, one a process, and what waits before the measurement begins.
+    /// The command lines, one a process.
     pub fn commands(&self, request: &Request<'_>) -> Vec<CommandLine> {
         let lines = match (request.client, request.program) {
             (Client::Lab, Program::Bare { spin }) => vec![self.bare(request, *spin)],
@@ -88,7 +91,7 @@ impl Clients<'_> {
         if let Some(rate) = request.rate {
             flag("rate", format!("{rate:.3}"));
         }
-        flag("json", self.work.join("lab.json").display().to_string());
+        flag("json", self.work.join(LAB_JSON).display().to_string());
         CommandLine::new(self.fels.display().to_string(), arguments)
     }
 
@@ -137,21 +140,41 @@ impl Clients<'_> {
 
     /// Runs one window. `servers` are the processes whose CPU time counts as the server's.
     pub fn run(&self, request: &Request<'_>, servers: &[u32]) -> Result<Window, Error> {
-        let lines = self.commands(request);
+        self.run_lines(request.client, &self.commands(request), servers, |outputs| {
+            match (request.client, request.program) {
+                (Client::Lab, Program::Bare { .. }) => output::bare(&outputs[0], request.load),
+                (Client::Lab, _) => {
+                    let path = self.work.join(LAB_JSON);
+                    let context = format!("cannot read {}", path.display());
+                    output::lab(&fs::read_to_string(&path).map_err(Error::io(context))?)
+                }
+                (Client::Fio, _) => output::fio(&outputs[0]),
+                (Client::IscsiPerf, _) => output::iscsi_perf_all(outputs, request.load),
+            }
+        })
+    }
+
+    /// Runs command lines of a client as one window; `read` makes figures of what they wrote.
+    pub fn run_lines(
+        &self,
+        client: Client,
+        lines: &[CommandLine],
+        servers: &[u32],
+        read: impl FnOnce(&[String]) -> Result<Figures, Error>,
+    ) -> Result<Window, Error> {
         let mut processes = Vec::with_capacity(lines.len());
         for (number, line) in lines.iter().enumerate() {
             processes.push(line.spawn(&self.work.join(format!("client{number}.log")))?);
         }
-        let ids: Vec<u32> = processes.iter().map(crate::process::Process::id).collect();
+        let ids: Vec<u32> = processes.iter().map(Process::id).collect();
         // iscsi-perf has no warm-up, but its first moments are not read either.
-        let measured = Duration::from_secs(u64::from(self.seconds));
-        let begin = match request.client {
+        let begin = match client {
             Client::IscsiPerf => MARGIN,
             Client::Lab | Client::Fio => Duration::from_secs_f64(self.warm_up_s) + MARGIN,
         };
         sleep(begin);
         let before = Reading::now(servers, &ids)?;
-        sleep(measured.saturating_sub(2 * MARGIN));
+        sleep(Duration::from_secs(u64::from(self.seconds)).saturating_sub(2 * MARGIN));
         let spent = Reading::now(servers, &ids)?.since(&before, self.ticks_per_second);
         let deadline = Duration::from_secs(u64::from(self.seconds) * 4 + 40);
         let until = Instant::now() + deadline;
@@ -160,19 +183,8 @@ impl Clients<'_> {
         }
         // A client that met the same signal ended early and well; its figures are of a shorter window.
         self.interrupt.check()?;
-        let outputs: Vec<String> = processes.iter().map(crate::process::Process::output).collect();
-        let figures = match (request.client, request.program) {
-            (Client::Lab, Program::Bare { .. }) => output::bare(&outputs[0], request.load),
-            (Client::Lab, _) => {
-                let path = self.work.join("lab.json");
-                let text = fs::read_to_string(&path)
-                    .map_err(Error::io(format!("cannot read {}", path.display())))?;
-                output::lab(&text)
-            }
-            (Client::Fio, _) => output::fio(&outputs[0]),
-            (Client::IscsiPerf, _) => output::iscsi_perf_all(&outputs, request.load),
-        }?;
-        Ok(Window { figures, spent })
+        let outputs: Vec<String> = processes.iter().map(Process::output).collect();
+        Ok(Window { figures: read(&outputs)?, spent })
     }
 }
 

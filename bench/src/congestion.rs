@@ -28,7 +28,7 @@ impl Congestion {
         check(name, &read(AVAILABLE)?)?;
         let before = read(SETTING)?.trim().to_owned();
         fs::write(SETTING, name)
-            .map_err(Error::io(format!("cannot set net.ipv4.tcp_congestion_control, which only root may")))?;
+            .map_err(Error::io("cannot set net.ipv4.tcp_congestion_control, which only root may"))?;
         eprintln!("set net.ipv4.tcp_congestion_control from {before} to {name} for this run");
         Ok(Self { before })
     }

@@ -82,7 +82,7 @@ impl Reading {
     /// What was spent since `earlier`, a reading of the same processes.
     pub fn since(&self, earlier: &Self, ticks_per_second: f64) -> Spent {
         let sum = |now: &[Threads], before: &[Threads]| -> f64 {
-            now.iter().zip(before).map(|(now, before)| now.seconds_since(before)).sum()
+            now.iter().zip(before).fold(0.0, |sum, (now, before)| sum + now.seconds_since(before))
         };
         let (server_s, clients_s) =
             (sum(&self.server, &earlier.server), sum(&self.clients, &earlier.clients));

@@ -4,6 +4,7 @@
 //! servers alternate within every round so that a machine that changes its mind hits all of them.
 //! What was measured is kept: every sample, the summary, and the machine.
 
+mod bars;
 mod cli;
 mod client;
 mod congestion;
@@ -13,14 +14,17 @@ mod limit;
 mod machine;
 mod output;
 mod process;
+mod readme;
 mod report;
 mod rows;
 mod run;
 mod server;
+mod special;
 mod stats;
 mod table;
 mod work;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -33,6 +37,7 @@ fn main() -> ExitCode {
     let options = Options::parse();
     let result = match &options.side {
         Some(side) => limit_side(side).map(|()| ExitCode::SUCCESS),
+        None if options.readme => rewrite_readme(&options),
         None => run::run(&options),
     };
     match result {
@@ -45,6 +50,12 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn rewrite_readme(options: &Options) -> Result<ExitCode, Error> {
+    let run = readme::rewrite(Path::new("README.md"), options.run.as_deref(), &options.out)?;
+    println!("README.md shows {}", run.display());
+    Ok(ExitCode::SUCCESS)
 }
 
 fn limit_side(side: &Side) -> Result<(), Error> {

@@ -6,13 +6,18 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bars::{Bar, bars};
 use crate::cli::Options;
 use crate::error::Error;
 use crate::machine::Machine;
+use crate::readme::{CHART, chart, server_list};
 use crate::rows::Row;
 use crate::run::{Failure, Outcome};
 use crate::server::Server;
-use crate::stats::{Ratio, Sample, Spread, Summary, ratio, summarize};
+use crate::special::FIO;
+use crate::stats::{
+    Fact, FactSummary, OTHERS_PERCENT, Ratio, Sample, Spread, Summary, ratio, summarize, summarize_facts,
+};
 use crate::table::table;
 
 /// Prints the rows and servers that can be measured.
@@ -30,6 +35,7 @@ fn pairs(servers: &[Server]) -> Vec<(String, String)> {
         let same = servers.iter().filter(|base| base.protocol == server.protocol);
         let bases = same.filter(|base| base.is_peer() || base.is_vs());
         pairs.extend(bases.map(|base| (server.name.clone(), base.name.clone())));
+        pairs.push((server.name.clone(), FIO.to_owned()));
     }
     pairs
 }
@@ -53,11 +59,22 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
     if !summaries.is_empty() {
         text += &summary_table(&summaries);
     }
+    let facts = summarize_facts(&outcome.facts);
+    if !facts.is_empty() {
+        text += "\n";
+        text += &fact_table(&facts);
+    }
     if !ratios.is_empty() {
         text += "\nRatios of the medians (smallest..largest of a round); CPU is that of the server for each request\n\n";
         text += &ratio_table(&ratios);
         text += &verdicts(&ratios);
     }
+    let bars = bars(&summaries, &facts, &ratios);
+    if !bars.is_empty() {
+        text += "\nBars (medians)\n\n";
+        text += &bar_table(&bars);
+    }
+    text += &disturbed(&summaries);
     let warned: Vec<&Summary> = summaries.iter().filter(|summary| !summary.warnings.is_empty()).collect();
     if !warned.is_empty() {
         text += "\nWarnings\n\n";
@@ -87,6 +104,21 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
         outcome.machine.tcp_congestion_control,
     );
     text
+}
+
+/// Says in one sentence how much other programs took part.
+fn disturbed(summaries: &[Summary]) -> String {
+    let others = || summaries.iter().map(|summary| summary.others_percent);
+    let count = others().filter(|percent| *percent >= OTHERS_PERCENT).count();
+    let most = others().fold(0.0, f64::max);
+    if count == 0 {
+        return String::new();
+    }
+    format!(
+        "\nDISTURBED: in {count} of {} figures other programs used {OTHERS_PERCENT:.0} % of a core or more, {most:.0} % at \
+         most: measure again on a quiet machine.\n",
+        summaries.len()
+    )
 }
 
 fn verdicts(ratios: &[Ratio]) -> String {
@@ -161,6 +193,39 @@ fn summary_table(summaries: &[Summary]) -> String {
     table(&head, cells)
 }
 
+fn bar_table(bars: &[Bar]) -> String {
+    let cells = bars.iter().map(|bar| {
+        let digits = if bar.unit == "k" { 0 } else { 2 };
+        vec![
+            bar.row.clone(),
+            bar.server.clone(),
+            bar.what.clone(),
+            format!("{:.digits$}", bar.reached),
+            if bar.at_most { "<=" } else { ">=" }.to_owned(),
+            format!("{:.digits$}", bar.wanted),
+            bar.unit.clone(),
+            if bar.met() { "met" } else { "NOT MET" }.to_owned(),
+        ]
+    });
+    let met = bars.iter().filter(|bar| bar.met()).count();
+    table(&["row", "server", "", "reached", "", "wanted", "", ""], cells)
+        + &format!("\n  {met} of {} bars are met\n", bars.len())
+}
+
+fn fact_table(facts: &[FactSummary]) -> String {
+    let cells = facts.iter().map(|fact| {
+        vec![
+            fact.row.clone(),
+            fact.server.clone(),
+            fact.what.clone(),
+            format!("{:.2}", fact.value.median),
+            fact.unit.clone(),
+            range(fact.value, 2),
+        ]
+    });
+    table(&["row", "server", "figure", "median", "", ""], cells)
+}
+
 fn ratio_table(ratios: &[Ratio]) -> String {
     let cells = ratios.iter().map(|ratio| {
         vec![
@@ -168,8 +233,8 @@ fn ratio_table(ratios: &[Ratio]) -> String {
             format!("{} / {}", ratio.server, ratio.base),
             format!("{:.2}", ratio.iops.median),
             range(ratio.iops, 2),
-            format!("{:.2}", ratio.server_us.median),
-            range(ratio.server_us, 2),
+            optional(ratio.server_us.map(|spread| spread.median), 2),
+            ratio.server_us.map_or_else(String::new, |spread| range(spread, 2)),
             format!("{:.2}", ratio.mean_us.median),
             ratio.verdict().to_owned(),
             if ratio.client_limited { "client is the limit" } else { "" }.to_owned(),
@@ -187,6 +252,7 @@ struct Raw<'a> {
     volume_mib: u64,
     interrupted: bool,
     samples: &'a [Sample],
+    facts: &'a [Fact],
     failures: &'a [Failure],
 }
 
@@ -201,13 +267,33 @@ pub struct Summarized {
     pub seconds: u32,
     /// Of each row and server.
     pub summaries: Vec<Summary>,
+    /// Figures that are not of a load.
+    pub facts: Vec<FactSummary>,
     /// Of Fels to the others.
     pub ratios: Vec<Ratio>,
+    /// What was to be reached.
+    pub bars: Vec<Bar>,
     /// What could not be measured.
     pub failures: Vec<Failure>,
 }
 
-/// Writes README.md, raw.json and summary.json into a new directory and returns its path.
+fn summarized(outcome: &Outcome, options: &Options) -> Summarized {
+    let (summaries, facts, ratios) =
+        (all_summaries(outcome), summarize_facts(&outcome.facts), all_ratios(outcome));
+    let bars = bars(&summaries, &facts, &ratios);
+    Summarized {
+        machine: outcome.machine.clone(),
+        rounds: options.rounds(),
+        seconds: options.seconds(),
+        summaries,
+        facts,
+        ratios,
+        bars,
+        failures: outcome.failures.clone(),
+    }
+}
+
+/// Writes README.md, raw.json, summary.json and the chart into a new directory and returns its path.
 pub fn keep(outcome: &Outcome, options: &Options) -> Result<PathBuf, Error> {
     let directory = new_directory(&options.out, &outcome.machine)?;
     let raw = Raw {
@@ -218,18 +304,13 @@ pub fn keep(outcome: &Outcome, options: &Options) -> Result<PathBuf, Error> {
         volume_mib: options.size,
         interrupted: outcome.interrupted,
         samples: &outcome.samples,
+        facts: &outcome.facts,
         failures: &outcome.failures,
     };
-    let summarized = Summarized {
-        machine: outcome.machine.clone(),
-        rounds: options.rounds(),
-        seconds: options.seconds(),
-        summaries: all_summaries(outcome),
-        ratios: all_ratios(outcome),
-        failures: outcome.failures.clone(),
-    };
     write(&directory.join("raw.json"), &json(&raw)?)?;
+    let summarized = summarized(outcome, options);
     write(&directory.join("summary.json"), &json(&summarized)?)?;
+    write(&directory.join(CHART), &chart(&summarized))?;
     write(&directory.join("README.md"), &readme(outcome, options))?;
     Ok(directory)
 }
@@ -271,15 +352,7 @@ fn readme(outcome: &Outcome, options: &Options) -> String {
         options.seconds(),
         options.warm_up_s(),
     );
-    for server in &outcome.servers {
-        let _infallible = writeln!(
-            text,
-            "- `{}` ({}): {}",
-            server.name,
-            server.protocol.title(),
-            server.program.description()
-        );
-    }
+    text += &server_list(&outcome.servers);
     text += "\nThe client is `fels lab run` with its initiator for the protocol, but in the rows that are named after another one.\n\n\
              ## Machine\n\n| what | is |\n|---|---|\n";
     let mut fact = |name: &str, value: &str| {
@@ -294,7 +367,11 @@ fn readme(outcome: &Outcome, options: &Options) -> String {
     for (program, version) in &machine.versions {
         fact(program, version);
     }
-    let _infallible = write!(text, "\n## Result\n\n```\n{}\n```\n", self::text(outcome, options).trim());
+    let _infallible = write!(
+        text,
+        "\n## Result\n\n![a bar for each row and server]({CHART})\n\n```\n{}\n```\n",
+        self::text(outcome, options).trim()
+    );
     let _infallible =
         write!(text, "\n## Repeat\n\n```\nmake bench-peers BENCH_FLAGS='{}'\n```\n", repeat_flags(options));
     text += "\nThe commands that were run (`$WORK` is a directory on tmpfs):\n\n```\n";
@@ -353,8 +430,11 @@ mod tests {
                 "fels-iscsi tgt-rdwr",
                 "fels-iscsi tgt-aio",
                 "fels-iscsi istgt",
+                "fels-iscsi fio",
+                "fels-nvme fio",
                 "fels-nbd nbdkit",
-                "fels-nbd qemu-nbd"
+                "fels-nbd qemu-nbd",
+                "fels-nbd fio"
             ]
         );
     }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
+use crate::client::Request;
 use crate::error::Error;
-use crate::server::Protocol;
+use crate::server::{Program, Protocol};
 
 /// What the requests of a row are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -83,6 +84,11 @@ impl Row {
         }
     }
 
+    /// What is asked of a server.
+    pub fn request<'a>(&'a self, program: &'a Program, url: &'a str) -> Request<'a> {
+        Request { client: self.client, program, url, load: &self.load, rate: None }
+    }
+
     /// Whether its figure is a latency.
     pub fn is_latency(&self) -> bool {
         self.load.in_flight() == 1
@@ -131,6 +137,19 @@ pub const ROWS: &[Row] = &[
         client: Client::IscsiPerf,
         ..row("iscsi-perf-4k-read", "4 KiB random read, depth 32, by iscsi-perf", READ_4K)
     },
+    Row { kind: Kind::Tail, ..row("tail", "4 KiB random read at 70 % of the peak, 99.9 % / mean", READ_4K) },
+    Row {
+        kind: Kind::Shards,
+        ..row("shards", "4 KiB random read, 8 sessions x 8, one shard and two", load(100, true, 4096, 8, 8))
+    },
+    Row { kind: Kind::Idle, ..row("idle", "1000 idle sessions", load(100, true, 4096, 1, IDLE_SESSIONS)) },
+    Row { kind: Kind::Start, ..row("start", "start with 10,000 volumes", READ_4K_ALONE) },
+    Row { kind: Kind::File, ..row("file-4k-read", "file on the disk, 4 KiB random read, depth 32", READ_4K) },
+    Row {
+        kind: Kind::File,
+        ..row("file-4k-write", "file on the disk, 4 KiB random write, depth 32", WRITE_4K)
+    },
+    Row { kind: Kind::File, ..row("file-128k-read", "file on the disk, 128 KiB sequential read", READ_128K) },
 ];
 
 /// The rows that are called one of `wanted`, or else contain it in their names; all when nothing is wanted.
@@ -163,8 +182,8 @@ mod tests {
     #[test]
     fn a_full_name_is_that_row_alone_and_a_part_is_all_that_have_it() {
         assert_eq!(names(&["4k-read"]), ["4k-read"]);
-        assert_eq!(names(&["128k"]), ["128k-read", "128k-write"]);
-        assert_eq!(names(&["database", "4k-read"]), ["4k-read", "database"]);
+        assert_eq!(names(&["128k"]), ["128k-read", "128k-write", "file-128k-read"]);
+        assert_eq!(names(&["tail", "4k-read"]), ["4k-read", "tail"]);
         assert_eq!(names(&[]).len(), ROWS.len());
         assert!(select(&["no-such-row".to_owned()]).is_err());
     }

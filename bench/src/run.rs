@@ -10,12 +10,16 @@ use crate::congestion::Congestion;
 use crate::cpu::ticks_per_second;
 use crate::error::Error;
 use crate::machine::{Machine, memory_kib};
-use crate::process::{Interrupt, quick_output};
+use crate::process::{CommandLine, Interrupt, quick_output};
 use crate::report;
-use crate::rows::{ROWS, Row, select};
+use crate::rows::{Kind, ROWS, Row, select};
 use crate::server::{Place, Program, Protocol, Running, Server};
-use crate::stats::Sample;
+use crate::special;
+use crate::stats::{Fact, Sample};
 use crate::work::Work;
+
+/// Share of its peak at which a server's tail is measured.
+const TAIL_OF_PEAK: f64 = 0.7;
 
 /// Something that could not be measured. Never left out of the report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,6 +41,8 @@ pub struct Outcome {
     pub servers: Vec<Server>,
     /// What was measured.
     pub samples: Vec<Sample>,
+    /// What was measured and is no load.
+    pub facts: Vec<Fact>,
     /// What was not.
     pub failures: Vec<Failure>,
     /// Commands that were run, with the working directory as `$WORK`.
@@ -48,9 +54,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Names of the servers.
+    /// Names of the servers, and of what else was measured.
     pub fn server_names(&self) -> Vec<String> {
-        self.servers.iter().map(|server| server.name.clone()).collect()
+        let mut names: Vec<String> = self.servers.iter().map(|server| server.name.clone()).collect();
+        for sample in &self.samples {
+            if !names.contains(&sample.server) {
+                names.push(sample.server.clone());
+            }
+        }
+        names
     }
 
     /// Names of the servers that are the limit.
@@ -92,6 +104,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
         rows,
         servers,
         samples: Vec::new(),
+        facts: Vec::new(),
         failures: Vec::new(),
         commands: Vec::new(),
         machine,
@@ -126,7 +139,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
     drop(work);
     drop(congestion);
     print!("{}", report::text(&outcome, options));
-    if !options.no_keep && !outcome.samples.is_empty() {
+    if !options.no_keep && (!outcome.samples.is_empty() || !outcome.facts.is_empty()) {
         let directory = report::keep(&outcome, options)?;
         println!("kept in {}", directory.display());
     }
@@ -204,7 +217,15 @@ struct Ready {
 fn measure(bed: &Bed<'_>, outcome: &mut Outcome) -> Result<(), Error> {
     let mut ready = start_all(bed, outcome)?;
     for row in outcome.rows.clone() {
-        measure_row(bed, outcome, &row, &mut ready)?;
+        if matches!(row.kind, Kind::Closed | Kind::Tail) {
+            measure_row(bed, outcome, &row, &mut ready)?;
+            continue;
+        }
+        match special::measure(bed, outcome, &row) {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(error) => outcome.fail("fels", row.name.to_owned(), &error),
+            Ok(()) => {}
+        }
     }
     for Ready { program, running } in ready {
         if !running.stop() {
@@ -284,15 +305,30 @@ fn measure_window(
 ) -> Result<Sample, Error> {
     running.expect_running()?;
     let url = running.url(server.protocol).unwrap_or_default();
-    let request = Request { client: row.client, program: &server.program, url, load: &row.load, rate: None };
+    let request = row.request(&server.program, url);
     if round == 1 {
-        let work = bed.place.work.display().to_string();
-        let lines = bed.clients.commands(&request).into_iter().take(1);
-        let texts = lines.map(|line| {
-            format!("{}    # {}, {}", line.text().replace(&work, "$WORK"), row.name, server.name)
-        });
-        outcome.commands.extend(texts);
+        note_command(bed, outcome, row, server, &request);
     }
-    let window = bed.clients.run(&request, &[running.id()])?;
+    let ids = [running.id()];
+    let window = bed.clients.run(&request, &ids)?;
+    if row.kind != Kind::Tail {
+        return Ok(Sample::new(row, &server.name, round, &window));
+    }
+    let rate = window.figures.iops * TAIL_OF_PEAK;
+    let window = bed.clients.run(&Request { rate: Some(rate), ..request }, &ids)?;
+    if let Some(p99_9_us) = window.figures.p99_9_us {
+        let value = p99_9_us / window.figures.mean_us;
+        outcome.facts.push(Fact::new(row, &server.name, round, "99.9 % / mean", "", value));
+    }
     Ok(Sample::new(row, &server.name, round, &window))
+}
+
+/// Keeps the first command line of a row and server for the report.
+fn note_command(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, server: &Server, request: &Request<'_>) {
+    let work = bed.place.work.display().to_string();
+    let lines = bed.clients.commands(request).into_iter().take(1);
+    let text = |line: CommandLine| {
+        format!("{}    # {}, {}", line.text().replace(&work, "$WORK"), row.name, server.name)
+    };
+    outcome.commands.extend(lines.map(text));
 }

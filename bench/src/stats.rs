@@ -10,7 +10,7 @@ const DRIFT: f64 = 0.15;
 /// From this share of its core on, the client may be the limit of a row.
 const CLIENT_LIMIT_PERCENT: f64 = 95.0;
 /// From this share of one core on, other programs disturb a row.
-const OTHERS_PERCENT: f64 = 10.0;
+pub const OTHERS_PERCENT: f64 = 10.0;
 
 /// One measured window of one server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -72,6 +72,68 @@ impl Sample {
             stolen_percent: percent(spent.stolen_s),
         }
     }
+}
+
+/// One figure that is not of a load.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fact {
+    /// Name of the row.
+    pub row: &'static str,
+    /// Name of the server.
+    pub server: String,
+    /// Round, from 1.
+    pub round: u32,
+    /// What it is.
+    pub what: &'static str,
+    /// Its unit; empty for a ratio.
+    pub unit: &'static str,
+    /// The figure.
+    pub value: f64,
+}
+
+impl Fact {
+    /// A figure.
+    pub fn new(
+        row: &Row,
+        server: &str,
+        round: u32,
+        what: &'static str,
+        unit: &'static str,
+        value: f64,
+    ) -> Self {
+        Self { row: row.name, server: server.to_owned(), round, what, unit, value }
+    }
+}
+
+/// All rounds of one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FactSummary {
+    /// Name of the row.
+    pub row: String,
+    /// Name of the server.
+    pub server: String,
+    /// What it is.
+    pub what: String,
+    /// Its unit; empty for a ratio.
+    pub unit: String,
+    /// Of all rounds.
+    pub value: Spread,
+}
+
+/// The spread of every figure, in the order in which they came first.
+pub fn summarize_facts(facts: &[Fact]) -> Vec<FactSummary> {
+    let mut summaries: Vec<FactSummary> = Vec::new();
+    for fact in facts {
+        let same =
+            |other: &&Fact| (other.row, &other.server, other.what) == (fact.row, &fact.server, fact.what);
+        let first = facts.iter().find(same).is_some_and(|first| first.round == fact.round);
+        let values = facts.iter().filter(same).map(|other| other.value);
+        if let Some(value) = Spread::of(values).filter(|_| first) {
+            let (row, what, unit) = (fact.row.to_owned(), fact.what.to_owned(), fact.unit.to_owned());
+            summaries.push(FactSummary { row, server: fact.server.clone(), what, unit, value });
+        }
+    }
+    summaries
 }
 
 /// Median, smallest and largest of some samples.
@@ -144,8 +206,8 @@ pub struct Ratio {
     pub base: String,
     /// IOPS: ratio of the medians, smallest and largest ratio of a round. Above 1 is better.
     pub iops: Spread,
-    /// Server CPU for each request: the same. Below 1 is better.
-    pub server_us: Spread,
+    /// Server CPU for each request: the same. Below 1 is better. None where there is no server.
+    pub server_us: Option<Spread>,
     /// Mean latency: the same. Below 1 is better.
     pub mean_us: Spread,
     /// Whether the client's core was used up: then the true ratio of IOPS is larger.
@@ -166,7 +228,7 @@ impl Ratio {
 
     /// Whether the median CPU for each request is smaller.
     pub fn cheaper(&self) -> bool {
-        self.server_us.median < 1.0
+        self.server_us.is_some_and(|spread| spread.median < 1.0)
     }
 }
 
@@ -215,9 +277,6 @@ fn summary(
         && median(|sample| sample.server_percent)? < CLIENT_LIMIT_PERCENT
     {
         warnings.push("client is the limit".to_owned());
-    }
-    if others_percent >= OTHERS_PERCENT {
-        warnings.push(format!("other programs used {others_percent:.0} % of a core"));
     }
     Some(Summary {
         row: row.name.to_owned(),
@@ -281,7 +340,7 @@ pub fn ratio(samples: &[Sample], row: &str, server: &str, base: &str) -> Option<
         server: server.to_owned(),
         base: base.to_owned(),
         iops: ratio(|sample| sample.iops)?,
-        server_us: ratio(|sample| sample.server_us)?,
+        server_us: ratio(|sample| sample.server_us).filter(|spread| spread.max.is_finite()),
         mean_us: ratio(|sample| sample.mean_us)?,
         client_limited: client_percent >= CLIENT_LIMIT_PERCENT && server_percent < CLIENT_LIMIT_PERCENT,
     })

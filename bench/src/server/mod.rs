@@ -269,16 +269,19 @@ impl Running {
             Program::QemuNbd => nbd::start_qemu(place),
             Program::Bare { spin } => start_bare(*spin, place),
         }?;
-        if program.has_own_memory()
-            && let Some(url) = running.url(Protocol::Nbd)
-        {
-            fill(url, place)?;
+        if program.has_own_memory() {
+            running.fill(place)?;
         }
         let work = place.work.display().to_string();
         for command in &mut running.commands {
             *command = command.replace(&work, "$WORK");
         }
         Ok(running)
+    }
+
+    /// Writes the whole volume once over NBD, so that nothing is answered from holes.
+    pub fn fill(&self, place: &Place<'_>) -> Result<(), Error> {
+        self.url(Protocol::Nbd).map_or(Ok(()), |url| fill(url, place))
     }
 
     /// The process id.
@@ -303,7 +306,6 @@ impl Running {
     }
 }
 
-/// Writes a whole volume once, so that no server answers from holes.
 fn fill(url: &str, place: &Place<'_>) -> Result<(), Error> {
     let requests = (place.volume_bytes / (256 << 10)).to_string();
     let arguments = [

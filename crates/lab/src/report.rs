@@ -1,5 +1,6 @@
 //! What was measured, as data and as tables.
 
+pub mod chart;
 mod text;
 
 use hdrhistogram::Histogram;

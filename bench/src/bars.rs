@@ -1,0 +1,236 @@
+//! The bars: what is to be reached, and whether this run reached it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rows::{Client, Kind, ROWS};
+use crate::special::FIO;
+use crate::stats::{FactSummary, Ratio, Summary};
+
+/// One thing to be reached.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bar {
+    /// Name of the row.
+    pub row: String,
+    /// Name of the server.
+    pub server: String,
+    /// What is compared.
+    pub what: String,
+    /// What was reached; the median.
+    pub reached: f64,
+    /// What is wanted.
+    pub wanted: f64,
+    /// Whether less is better.
+    pub at_most: bool,
+    /// The unit; empty for a ratio.
+    pub unit: String,
+}
+
+impl Bar {
+    /// Whether it was reached.
+    pub fn met(&self) -> bool {
+        if self.at_most { self.reached <= self.wanted } else { self.reached >= self.wanted }
+    }
+}
+
+/// What is read from the summary of a row.
+#[derive(Clone, Copy)]
+enum Figure {
+    ThousandIops,
+    ServerUs,
+    GibPerS,
+    MeanUs,
+}
+
+const PROTOCOLS: [&str; 3] = ["fels-iscsi", "fels-nvme", "fels-nbd"];
+
+/// For iSCSI, NVMe/TCP and NBD.
+const ABSOLUTE: &[(&str, Figure, [f64; 3])] = &[
+    ("4k-read", Figure::ThousandIops, [700.0, 720.0, 600.0]),
+    ("4k-read", Figure::ServerUs, [1.43, 1.4, 1.6]),
+    ("4k-write", Figure::ThousandIops, [750.0, 780.0, 600.0]),
+    ("4k-read-4x32", Figure::ThousandIops, [780.0, 880.0, 650.0]),
+    ("database", Figure::ThousandIops, [580.0, 550.0, 450.0]),
+    ("128k-read", Figure::GibPerS, [8.0, 8.8, 8.0]),
+    ("128k-write", Figure::GibPerS, [7.0, 9.0, 8.0]),
+    ("4k-read-d1", Figure::MeanUs, [18.0, 9.0, 18.0]),
+];
+/// Against tgt with its default backing store, of IOPS.
+const TGT: (&str, f64) = ("tgt-rdwr", 13.0);
+/// Against the better of the NBD servers of others, of CPU time for each request.
+const NBD_CPU: f64 = 0.25;
+/// Against the limit of the loopback.
+const OF_LIMIT: f64 = 0.95;
+/// Against fio on the same file.
+const OF_FIO: f64 = 0.95;
+/// Figures that are no loads: of which row, what, at most.
+const FACTS: &[(&str, &str, f64)] = &[
+    ("tail", "99.9 % / mean", 5.0),
+    ("shards", "CPU of two shards / one", 1.15),
+    ("idle", "CPU", 0.5),
+    ("idle", "memory of a session", 64.0),
+    ("start", "time", 5.0),
+];
+
+fn figure(summary: &Summary, figure: Figure) -> (f64, &'static str, &'static str, bool) {
+    match figure {
+        Figure::ThousandIops => (summary.iops.median / 1e3, "IOPS", "k", false),
+        Figure::ServerUs => (summary.server_us.median, "server CPU", "us", true),
+        Figure::GibPerS => (summary.mib_per_s.median / 1024.0, "throughput", "GiB/s", false),
+        Figure::MeanUs => (summary.mean_us.median, "mean latency", "us", true),
+    }
+}
+
+/// Every bar that this run has figures for, in the order of the rows.
+pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    let is_load = |name: &str| {
+        ROWS.iter().any(|row| row.name == name && row.kind == Kind::Closed && row.client == Client::Lab)
+    };
+    for summary in summaries.iter().filter(|summary| PROTOCOLS.contains(&summary.server.as_str())) {
+        let bar = |what: &str, reached, wanted, at_most, unit: &str| Bar {
+            row: summary.row.clone(),
+            server: summary.server.clone(),
+            what: what.to_owned(),
+            reached,
+            wanted,
+            at_most,
+            unit: unit.to_owned(),
+        };
+        let protocol = PROTOCOLS.iter().position(|name| *name == summary.server).unwrap_or_default();
+        for (_, which, wanted) in ABSOLUTE.iter().filter(|(row, ..)| *row == summary.row) {
+            let (reached, what, unit, at_most) = figure(summary, *which);
+            bars.push(bar(what, reached, wanted[protocol], at_most, unit));
+        }
+        if let Some(of_limit) = summary.of_limit.filter(|_| is_load(&summary.row)) {
+            bars.push(bar("IOPS / limit", of_limit, OF_LIMIT, false, ""));
+        }
+        let own = |base: &str| {
+            ratios.iter().find(|ratio| {
+                ratio.row == summary.row && ratio.server == summary.server && ratio.base == base
+            })
+        };
+        if let Some(ratio) = own(FIO) {
+            bars.push(bar("IOPS / fio", ratio.iops.median, OF_FIO, false, ""));
+        }
+        if !["4k-read", "4k-write"].contains(&summary.row.as_str()) {
+            continue;
+        }
+        if let Some(ratio) = own(TGT.0) {
+            bars.push(bar("IOPS / tgt-rdwr", ratio.iops.median, TGT.1, false, ""));
+        }
+        // The better peer is the one to which our share is the larger one.
+        let cpu = ["nbdkit", "qemu-nbd"].iter().filter_map(|base| Some(own(base)?.server_us?.median));
+        if let Some(worst) = cpu.reduce(f64::max) {
+            bars.push(bar("server CPU / better of nbdkit, qemu-nbd", worst, NBD_CPU, true, ""));
+        }
+    }
+    for fact in facts.iter().filter(|fact| fact.server.starts_with("fels")) {
+        let wanted = FACTS.iter().find(|(row, what, _)| *row == fact.row && *what == fact.what);
+        bars.extend(wanted.map(|(_, _, wanted)| Bar {
+            row: fact.row.clone(),
+            server: fact.server.clone(),
+            what: fact.what.clone(),
+            reached: fact.value.median,
+            wanted: *wanted,
+            at_most: true,
+            unit: fact.unit.clone(),
+        }));
+    }
+    bars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Spread;
+
+    fn spread(median: f64) -> Spread {
+        Spread { median, min: median, max: median }
+    }
+
+    fn summary(row: &str, server: &str, iops: f64, server_us: f64, of_limit: Option<f64>) -> Summary {
+        Summary {
+            row: row.to_owned(),
+            server: server.to_owned(),
+            rounds: 1,
+            iops: spread(iops),
+            mib_per_s: spread(iops / 256.0),
+            mean_us: spread(10.0),
+            p99_us: None,
+            p99_9_us: None,
+            server_us: spread(server_us),
+            client_us: spread(1.0),
+            server_percent: 100.0,
+            client_percent: 100.0,
+            others_percent: 0.0,
+            of_limit,
+            warnings: Vec::new(),
+        }
+    }
+
+    fn ratio(server: &str, base: &str, iops: f64, server_us: f64) -> Ratio {
+        Ratio {
+            row: "4k-read".to_owned(),
+            server: server.to_owned(),
+            base: base.to_owned(),
+            iops: spread(iops),
+            server_us: Some(spread(server_us)),
+            mean_us: spread(1.0),
+            client_limited: false,
+        }
+    }
+
+    fn met(bars: &[Bar]) -> Vec<(&str, bool)> {
+        bars.iter().map(|bar| (bar.what.as_str(), bar.met())).collect()
+    }
+
+    #[test]
+    fn each_protocol_has_its_own_bar() {
+        let of = |server| bars(&[summary("4k-read", server, 650_000.0, 1.5, Some(0.96))], &[], &[]);
+        assert_eq!(met(&of("fels-iscsi")), [("IOPS", false), ("server CPU", false), ("IOPS / limit", true)]);
+        assert_eq!(met(&of("fels-nbd")), [("IOPS", true), ("server CPU", true), ("IOPS / limit", true)]);
+        assert!(of("nbdkit").is_empty());
+    }
+
+    #[test]
+    fn the_better_peer_is_the_one_that_counts() {
+        let summaries = [summary("4k-read", "fels-nbd", 1e6, 1.0, None)];
+        let ratios = [ratio("fels-nbd", "nbdkit", 9.0, 0.3), ratio("fels-nbd", "qemu-nbd", 9.0, 0.1)];
+        let bars = bars(&summaries, &[], &ratios);
+        let bar = bars.last().unwrap();
+        assert!((bar.reached - 0.3).abs() < 1e-9 && !bar.met(), "{bar:?}");
+    }
+
+    #[test]
+    fn thirteen_times_tgt_is_of_its_default() {
+        let summaries = [summary("4k-read", "fels-iscsi", 1e6, 1.0, None)];
+        let ratios = [ratio("fels-iscsi", "tgt-aio", 9.0, 0.3), ratio("fels-iscsi", "tgt-rdwr", 13.0, 0.1)];
+        assert_eq!(met(&bars(&summaries, &[], &ratios))[2], ("IOPS / tgt-rdwr", true));
+    }
+
+    #[test]
+    fn figures_that_are_no_loads_have_bars_by_name() {
+        let fact = |row: &str, server: &str, what: &str, value| FactSummary {
+            row: row.to_owned(),
+            server: server.to_owned(),
+            what: what.to_owned(),
+            unit: String::new(),
+            value: spread(value),
+        };
+        let facts = [
+            fact("idle", "fels-nvme", "CPU", 0.6),
+            fact("idle", "fels-nvme", "memory of a session", 30.0),
+            fact("start", "fels", "memory of a volume", 30.0),
+            fact("tail", "tgt-rdwr", "99.9 % / mean", 30.0),
+        ];
+        assert_eq!(met(&bars(&[], &facts, &[])), [("CPU", false), ("memory of a session", true)]);
+    }
+
+    #[test]
+    fn bars_name_rows_that_are_there() {
+        let names = ABSOLUTE.iter().map(|(row, ..)| *row).chain(FACTS.iter().map(|(row, ..)| *row));
+        for name in names {
+            assert!(ROWS.iter().any(|row| row.name == name), "{name}");
+        }
+    }
+}
