@@ -50,7 +50,7 @@ sim: ## play the simulated world's scenarios with many seeds (FELS_SEEDS=100000 
 	cargo test --release --package sim -- --nocapture
 
 # BENCH_FLAGS is handed on, for example BENCH_FLAGS=--quick.
-bench-peers: ## measure Fels beside tgt and keep the run in bench/runs/ (BENCH_FLAGS=--quick for a first look)
+bench-peers: ## measure Fels beside other servers and keep the run in bench/runs/ (BENCH_FLAGS=--quick for a first look)
 	@.ci/need $(PEER_PACKAGES)
 	cargo build --release --package fels --package bench
 	target/release/bench $(BENCH_FLAGS)

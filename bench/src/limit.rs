@@ -19,6 +19,8 @@ const RECEIVE: usize = 256 << 10;
 const SEND: usize = 1 << 20;
 /// Slices that are sent at once.
 const SLICES: usize = 64;
+/// How often a spinning server looks for new connections while it has some.
+const ACCEPT_EVERY: Duration = Duration::from_millis(5);
 /// Longest request and answer that are believed.
 const MOST: u32 = 16 << 20;
 
@@ -147,19 +149,18 @@ pub fn serve(port: u16, spin: bool) -> Result<(), Error> {
         }
         return Ok(());
     }
-    listener.set_nonblocking(true).map_err(failed("listen"))?;
     let mut buffer = vec![0; RECEIVE];
     let mut connections: Vec<Served> = Vec::new();
     let mut looked = Instant::now();
     loop {
         connections.retain_mut(|served| served.turn(&mut buffer, &answers).is_ok());
-        // Without connections nobody is measured: sleep, so that the core is free for other servers.
-        if connections.is_empty() {
-            std::thread::sleep(Duration::from_millis(2));
-        } else if looked.elapsed() < Duration::from_millis(5) {
+        // Without connections nobody is measured: sleep until there is one, and leave the core to other servers.
+        let idle = connections.is_empty();
+        if !idle && looked.elapsed() < ACCEPT_EVERY {
             continue;
         }
         looked = Instant::now();
+        listener.set_nonblocking(!idle).map_err(failed("listen"))?;
         match listener.accept() {
             Ok((stream, _)) => {
                 let ready = stream.set_nodelay(true).and_then(|()| stream.set_nonblocking(true));

@@ -1,5 +1,6 @@
 //! The rows that are more than one load on a server that runs: sessions that idle, shards, the start, files on a disk.
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -21,7 +22,7 @@ pub const FIO: &str = "fio";
 const MOST_ROUNDS: u32 = 3;
 /// How long all sessions may take until they stand.
 const SESSIONS_DEADLINE: Duration = Duration::from_secs(60);
-/// What follows the last session before anything is measured.
+/// How long no connection more comes before anything is measured.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Bytes of the volume of idle sessions.
 const IDLE_BYTES: u64 = 64 << 20;
@@ -126,10 +127,15 @@ fn idle(
         let log = bed.place.work.join("idle.log");
         let mut client = line.spawn(&log)?;
         let port = port_of(url).unwrap_or_default();
+        // Some protocols have several connections for a session: wait until no more come.
+        let seen = Cell::new((0, Instant::now()));
         client.wait_until(SESSIONS_DEADLINE, bed.place.interrupt, |_| {
-            established(port) >= IDLE_SESSIONS as usize
+            let stand = established(port);
+            if stand != seen.get().0 {
+                seen.set((stand, Instant::now()));
+            }
+            stand >= IDLE_SESSIONS as usize && seen.get().1.elapsed() > SETTLE
         })?;
-        sleep(SETTLE);
         client.expect_running()?;
         let ids = [running.id()];
         let before = Reading::now(&ids, &[])?;
