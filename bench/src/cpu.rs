@@ -10,26 +10,50 @@ use crate::error::Error;
 use crate::process::quick_output;
 use crate::stats::float;
 
-/// CPU time of the threads of one process, in nanoseconds by thread id.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Threads(HashMap<u32, u64>);
+/// From so many ticks on, what threads spent that are gone is more than the ticks' own coarseness.
+const TICKS_OF_DOUBT: f64 = 3.0;
 
-impl Threads {
+/// CPU time of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Process {
+    /// Of its threads, in nanoseconds by thread id.
+    threads: HashMap<u32, u64>,
+    /// Of all threads that it ever had, in ticks.
+    ticks: u64,
+}
+
+impl Process {
     fn read(process: u32) -> Self {
-        let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { return Self::default() };
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        let ticks = process_ticks(&stat).unwrap_or(0);
+        let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else {
+            return Self { ticks, ..Self::default() };
+        };
         let thread = |path: std::path::PathBuf| {
             let id = path.file_name()?.to_str()?.parse().ok()?;
             let text = fs::read_to_string(path.join("schedstat")).ok()?;
             Some((id, run_ns(&text)?))
         };
-        Self(tasks.flatten().filter_map(|entry| thread(entry.path())).collect())
+        Self { threads: tasks.flatten().filter_map(|entry| thread(entry.path())).collect(), ticks }
     }
 
-    /// What was spent since `earlier`, in seconds. What threads spent that are gone by now is not known.
-    fn seconds_since(&self, earlier: &Self) -> f64 {
-        let spent = self.0.iter().map(|(id, now)| now - earlier.0.get(id).copied().unwrap_or(0).min(*now));
-        float(spent.sum()) / 1e9
+    /// What was spent since `earlier`, in seconds: exact, or in ticks where threads have come and gone since.
+    fn seconds_since(&self, earlier: &Self, ticks_per_second: f64) -> f64 {
+        let before = |id: &u32| earlier.threads.get(id).copied().unwrap_or(0);
+        let spent = self.threads.iter().map(|(id, now)| now.saturating_sub(before(id)));
+        let exact = float(spent.sum()) / 1e9;
+        let coarse = float(self.ticks.saturating_sub(earlier.ticks)) / ticks_per_second;
+        if coarse - exact > TICKS_OF_DOUBT / ticks_per_second { coarse } else { exact }
     }
+}
+
+/// utime + stime of a `/proc/PID/stat`, with those of threads that are gone. The name in brackets may contain anything, so
+/// fields are counted from the last bracket.
+fn process_ticks(stat: &str) -> Option<u64> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(field(14)? + field(15)?)
 }
 
 /// The time on a core, of `/proc/PID/task/TID/schedstat`.
@@ -41,8 +65,8 @@ fn run_ns(schedstat: &str) -> Option<u64> {
 #[derive(Clone, Debug)]
 pub struct Reading {
     at: std::time::Instant,
-    server: Vec<Threads>,
-    clients: Vec<Threads>,
+    server: Vec<Process>,
+    clients: Vec<Process>,
     /// Busy and stolen ticks of the machine.
     machine: (u64, u64),
 }
@@ -73,16 +97,18 @@ impl Reading {
         })?;
         Ok(Self {
             at: std::time::Instant::now(),
-            server: servers.iter().map(|&id| Threads::read(id)).collect(),
-            clients: clients.iter().map(|&id| Threads::read(id)).collect(),
+            server: servers.iter().map(|&id| Process::read(id)).collect(),
+            clients: clients.iter().map(|&id| Process::read(id)).collect(),
             machine,
         })
     }
 
     /// What was spent since `earlier`, a reading of the same processes.
     pub fn since(&self, earlier: &Self, ticks_per_second: f64) -> Spent {
-        let sum = |now: &[Threads], before: &[Threads]| -> f64 {
-            now.iter().zip(before).fold(0.0, |sum, (now, before)| sum + now.seconds_since(before))
+        let sum = |now: &[Process], before: &[Process]| -> f64 {
+            now.iter()
+                .zip(before)
+                .fold(0.0, |sum, (now, before)| sum + now.seconds_since(before, ticks_per_second))
         };
         let (server_s, clients_s) =
             (sum(&self.server, &earlier.server), sum(&self.clients, &earlier.clients));
@@ -138,12 +164,32 @@ mod tests {
         assert_eq!(run_ns(""), None);
     }
 
+    fn process(threads: &[(u32, u64)], ticks: u64) -> Process {
+        Process { threads: threads.iter().copied().collect(), ticks }
+    }
+
     #[test]
-    fn threads_that_come_count_and_threads_that_go_do_not() {
-        let before = Threads(HashMap::from([(1, 1_000_000_000), (2, 5_000_000_000)]));
-        let now = Threads(HashMap::from([(1, 3_000_000_000), (3, 500_000_000)]));
-        assert!((now.seconds_since(&before) - 2.5).abs() < 1e-9);
-        assert!(before.seconds_since(&before).abs() < 1e-9);
+    fn threads_that_come_count_exactly() {
+        let before = process(&[(1, 1_000_000_000), (2, 5_000_000_000)], 600);
+        let now = process(&[(1, 3_000_000_000), (2, 5_000_000_000), (3, 500_000_000)], 851);
+        assert!((now.seconds_since(&before, 100.0) - 2.5).abs() < 1e-9);
+        assert!(before.seconds_since(&before, 100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn threads_that_are_gone_count_in_ticks() {
+        let before = process(&[(1, 1_000_000_000), (2, 5_000_000_000)], 600);
+        let now = process(&[(1, 1_100_000_000)], 710);
+        assert!((now.seconds_since(&before, 100.0) - 1.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_name_with_brackets_and_blanks_does_not_shift_the_fields() {
+        let stat =
+            "5328 (tg) t d) S 5324 5324 2777 0 -1 4194304 3067 0 1 0 67 630 5 7 20 0 17 0 70400 142442496";
+        assert_eq!(process_ticks(stat), Some(697));
+        assert!(process_ticks("5328 (cut) S 1 2").is_none());
+        assert!(process_ticks("").is_none());
     }
 
     #[test]

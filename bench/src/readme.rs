@@ -124,7 +124,7 @@ fn block(run: &Summarized, directory: &str) -> String {
             cell("fels-iscsi"),
             cell("fels-nvme"),
             cell("fels-nbd"),
-            best(&["tgt-rdwr", "tgt-aio", "istgt"]),
+            best(&["tgt-rdwr", "tgt-aio", "istgt", "istgt-queue"]),
             best(&["nbdkit", "qemu-nbd"]),
             limit.map_or_else(String::new, |limit| figure(row, limit).3),
         );

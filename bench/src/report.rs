@@ -430,6 +430,7 @@ mod tests {
                 "fels-iscsi tgt-rdwr",
                 "fels-iscsi tgt-aio",
                 "fels-iscsi istgt",
+                "fels-iscsi istgt-queue",
                 "fels-iscsi fio",
                 "fels-nvme fio",
                 "fels-nbd nbdkit",

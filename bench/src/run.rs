@@ -260,8 +260,8 @@ fn start_all(bed: &Bed<'_>, outcome: &mut Outcome) -> Result<Vec<Ready>, Error> 
 
 /// All rounds of one row, the servers in turn. A server that failed is left out of the rounds after.
 fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Ready]) -> Result<(), Error> {
-    let servers: Vec<Server> =
-        outcome.servers.iter().filter(|server| row.has(server.protocol)).cloned().collect();
+    let fits = |server: &&Server| row.has(server.protocol) && server.program.serves(row.load.sessions);
+    let servers: Vec<Server> = outcome.servers.iter().filter(fits).cloned().collect();
     let mut failed = vec![false; servers.len()];
     for round in 1..=bed.options.rounds() {
         for (server, failed) in servers.iter().zip(&mut failed) {

@@ -78,8 +78,12 @@ impl Program {
         match self {
             Self::Fels(_) => "Fels, `backing = { memory = true }`, `shards = 1`".to_owned(),
             Self::Tgt(store) => format!("tgtd, `--bstype {store}`, file on tmpfs"),
-            Self::Istgt(0) => "istgt, file on tmpfs, no queueing (its default)".to_owned(),
-            Self::Istgt(depth) => format!("istgt, file on tmpfs, `QueueDepth {depth}`"),
+            Self::Istgt(0) => {
+                "istgt, file on tmpfs, no queueing (its default), rows of one session".to_owned()
+            }
+            Self::Istgt(depth) => {
+                format!("istgt, file on tmpfs, `QueueDepth {depth}`, rows of several sessions")
+            }
             Self::Nbdkit => "nbdkit, memory plugin".to_owned(),
             Self::QemuNbd => "qemu-nbd, raw file on tmpfs".to_owned(),
             Self::Bare { spin: true } => {
@@ -97,6 +101,16 @@ impl Program {
             Self::Istgt(_) => Some("istgt"),
             Self::Nbdkit => Some("nbdkit"),
             Self::QemuNbd => Some("qemu-utils"),
+        }
+    }
+
+    /// Whether it can serve so many sessions. istgt is fast without queueing, and breaks connections when several sessions write;
+    /// with queueing it is half as fast and does not.
+    pub fn serves(&self, sessions: u32) -> bool {
+        match self {
+            Self::Istgt(0) => sessions == 1,
+            Self::Istgt(_) => sessions > 1,
+            _ => true,
         }
     }
 
@@ -127,6 +141,7 @@ pub const SERVERS: &[&str] = &[
     "tgt-rdwr",
     "tgt-aio",
     "istgt",
+    "istgt-queue",
     "nbdkit",
     "qemu-nbd",
     "limit",
@@ -151,7 +166,7 @@ impl Server {
             "fels" => all(&["fels-iscsi", "fels-nvme", "fels-nbd"]),
             "vs" => all(&["vs-iscsi", "vs-nvme", "vs-nbd"]),
             "tgt" => all(&["tgt-rdwr", "tgt-aio"]),
-            "peers" => all(&["tgt-rdwr", "tgt-aio", "istgt", "nbdkit", "qemu-nbd"]),
+            "peers" => all(&["tgt-rdwr", "tgt-aio", "istgt", "istgt-queue", "nbdkit", "qemu-nbd"]),
             "limits" => all(&["limit", "limit-block"]),
             "fels-iscsi" => one(Protocol::Iscsi, Program::Fels(fels.to_owned()), true),
             "fels-nvme" => one(Protocol::Nvme, Program::Fels(fels.to_owned()), true),
@@ -378,7 +393,7 @@ mod tests {
         let names: Vec<String> = SERVERS.iter().map(|&name| name.to_owned()).collect();
         let servers = Server::parse_all(&names, Path::new("fels"), None).unwrap();
         assert_eq!(servers.iter().filter(|server| server.ours).count(), 3);
-        assert_eq!(servers.iter().filter(|server| server.is_peer()).count(), 5);
+        assert_eq!(servers.iter().filter(|server| server.is_peer()).count(), 6);
         assert!(servers.iter().all(|server| !server.is_vs()));
     }
 
