@@ -12,9 +12,10 @@ use crate::process::{CommandLine, Interrupt, Process};
 use crate::rows::{Client, Load};
 use crate::server::Program;
 
-/// What is left out at both ends of the window in which CPU times are read, so that it lies within the measurement.
-const MARGIN: Duration = Duration::from_millis(120);
-
+/// By how much the span in which CPU times count is shorter than the measurement.
+const MARGIN: Duration = Duration::from_millis(250);
+/// Between two readings of CPU times.
+const BETWEEN_READINGS: Duration = Duration::from_millis(50);
 /// Where the lab writes its figures.
 const LAB_JSON: &str = "lab.json";
 
@@ -140,24 +141,21 @@ impl Clients<'_> {
 
     /// Runs one window. `servers` are the processes whose CPU time counts as the server's.
     pub fn run(&self, request: &Request<'_>, servers: &[u32]) -> Result<Window, Error> {
-        self.run_lines(request.client, &self.commands(request), servers, |outputs| {
-            match (request.client, request.program) {
-                (Client::Lab, Program::Bare { .. }) => output::bare(&outputs[0], request.load),
-                (Client::Lab, _) => {
-                    let path = self.work.join(LAB_JSON);
-                    let context = format!("cannot read {}", path.display());
-                    output::lab(&fs::read_to_string(&path).map_err(Error::io(context))?)
-                }
-                (Client::Fio, _) => output::fio(&outputs[0]),
-                (Client::IscsiPerf, _) => output::iscsi_perf_all(outputs, request.load),
+        self.run_lines(&self.commands(request), servers, |outputs| match (request.client, request.program) {
+            (Client::Lab, Program::Bare { .. }) => output::bare(&outputs[0], request.load),
+            (Client::Lab, _) => {
+                let path = self.work.join(LAB_JSON);
+                let context = format!("cannot read {}", path.display());
+                output::lab(&fs::read_to_string(&path).map_err(Error::io(context))?)
             }
+            (Client::Fio, _) => output::fio(&outputs[0]),
+            (Client::IscsiPerf, _) => output::iscsi_perf_all(outputs, request.load),
         })
     }
 
     /// Runs command lines of a client as one window; `read` makes figures of what they wrote.
     pub fn run_lines(
         &self,
-        client: Client,
         lines: &[CommandLine],
         servers: &[u32],
         read: impl FnOnce(&[String]) -> Result<Figures, Error>,
@@ -167,25 +165,38 @@ impl Clients<'_> {
             processes.push(line.spawn(&self.work.join(format!("client{number}.log")))?);
         }
         let ids: Vec<u32> = processes.iter().map(Process::id).collect();
-        // iscsi-perf has no warm-up, but its first moments are not read either.
-        let begin = match client {
-            Client::IscsiPerf => MARGIN,
-            Client::Lab | Client::Fio => Duration::from_secs_f64(self.warm_up_s) + MARGIN,
-        };
-        sleep(begin);
-        let before = Reading::now(servers, &ids)?;
-        sleep(Duration::from_secs(u64::from(self.seconds)).saturating_sub(2 * MARGIN));
-        let spent = Reading::now(servers, &ids)?.since(&before, self.ticks_per_second);
         let deadline = Duration::from_secs(u64::from(self.seconds) * 4 + 40);
         let until = Instant::now() + deadline;
+        let mut readings = vec![Reading::now(servers, &ids)?];
+        while processes.iter_mut().all(|process| process.expect_running().is_ok()) {
+            self.interrupt.check()?;
+            if Instant::now() > until {
+                break;
+            }
+            sleep(BETWEEN_READINGS);
+            readings.push(Reading::now(servers, &ids)?);
+        }
         for process in &mut processes {
             process.wait(until, deadline, self.interrupt)?;
         }
+        let measured = Duration::from_secs(u64::from(self.seconds)).saturating_sub(MARGIN);
+        let spent = busiest(&readings, measured, self.ticks_per_second)
+            .ok_or_else(|| Error::Options("the client ended before its time".to_owned()))?;
         // A client that met the same signal ended early and well; its figures are of a shorter window.
         self.interrupt.check()?;
         let outputs: Vec<String> = processes.iter().map(Process::output).collect();
         Ok(Window { figures: read(&outputs)?, spent })
     }
+}
+
+/// What was spent in the span of `length` in which the clients were the busiest: opening sessions and closing them may take
+/// longer than the measurement, and no client says when it begins.
+fn busiest(readings: &[Reading], length: Duration, ticks_per_second: f64) -> Option<Spent> {
+    let spans = readings.iter().enumerate().filter_map(|(index, begin)| {
+        let end = readings[index..].iter().find(|reading| reading.at.duration_since(begin.at) >= length)?;
+        Some(end.since(begin, ticks_per_second))
+    });
+    spans.max_by(|one, other| (one.clients_s / one.wall_s).total_cmp(&(other.clients_s / other.wall_s)))
 }
 
 /// What a job of fio is, without its engine and its file.
@@ -246,6 +257,18 @@ mod tests {
             assert!(text.starts_with(&format!("taskset -c 1 {program}")), "{text}");
             assert!(text.contains("nbd://h/x") && text.contains(&size), "{text}");
         }
+    }
+
+    #[test]
+    fn a_client_that_opens_slowly_is_measured_while_it_works() {
+        let begun = Instant::now();
+        // Two seconds of opening, one of work, half of closing.
+        let run_ms = |ms: u64| ms.clamp(2000, 3000) - 2000;
+        let reading = |ms: u64| Reading::of_client(begun + Duration::from_millis(ms), run_ms(ms));
+        let readings: Vec<Reading> = (0..=3500).step_by(50).map(reading).collect();
+        let spent = busiest(&readings, Duration::from_millis(750), 100.0).unwrap();
+        assert!((spent.clients_s / spent.wall_s - 1.0).abs() < 1e-6, "{spent:?}");
+        assert!(busiest(&readings, Duration::from_secs(4), 100.0).is_none());
     }
 
     #[test]

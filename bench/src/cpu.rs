@@ -64,7 +64,8 @@ fn run_ns(schedstat: &str) -> Option<u64> {
 /// CPU times at one moment.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    at: std::time::Instant,
+    /// When.
+    pub at: std::time::Instant,
     server: Vec<Process>,
     clients: Vec<Process>,
     /// Busy and stolen ticks of the machine.
@@ -88,6 +89,13 @@ pub struct Spent {
 }
 
 impl Reading {
+    /// A reading of clients alone, for tests: one process with one thread.
+    #[cfg(test)]
+    pub fn of_client(at: std::time::Instant, run_ms: u64) -> Self {
+        let client = Process { threads: HashMap::from([(1, run_ms * 1_000_000)]), ticks: run_ms / 10 };
+        Self { at, server: Vec::new(), clients: vec![client], machine: (0, 0) }
+    }
+
     /// Reads the counters.
     pub fn now(servers: &[u32], clients: &[u32]) -> Result<Self, Error> {
         let text = fs::read_to_string("/proc/stat").map_err(Error::io("cannot read /proc/stat"))?;

@@ -11,7 +11,7 @@ use crate::cpu::{Reading, resident_kib};
 use crate::error::Error;
 use crate::output;
 use crate::process::CommandLine;
-use crate::rows::{Client, IDLE_SESSIONS, Kind, Row, START_VOLUMES};
+use crate::rows::{IDLE_SESSIONS, Kind, Row, START_VOLUMES};
 use crate::run::{Bed, Outcome};
 use crate::server::{Backing, FelsOptions, Place, Program, Running, Server, start_fels, write_file};
 use crate::stats::{Fact, Sample};
@@ -240,7 +240,7 @@ fn fio_on(bed: &Bed<'_>, row: &Row, path: &Path, bytes: u64) -> Result<Window, E
     arguments.extend(["--ioengine=io_uring".to_owned(), "--direct=1".to_owned(), format!("--size={bytes}")]);
     arguments.push(format!("--filename={}", path.display()));
     let line = CommandLine::new("fio", arguments).on_core(bed.place.cores);
-    bed.clients.run_lines(Client::Fio, &[line], &[], |outputs| output::fio(&outputs[0]))
+    bed.clients.run_lines(&[line], &[], |outputs| output::fio(&outputs[0]))
 }
 
 #[cfg(test)]
