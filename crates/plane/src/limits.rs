@@ -15,6 +15,9 @@ pub const COMPARE_BYTES: usize = 128 << 10;
 /// Bytes of one internal write when a pattern or zeroes are spread over an extent.
 pub const FILL_BYTES: usize = 1 << 20;
 
+/// Largest extent whose memory is brought nearer before its request comes, in bytes: more would not stay near.
+pub const EXPECTED_BYTES: u64 = 16 << 10;
+
 /// Connections of one shard, all portals together. Each costs a few KiB while it is idle.
 pub const CONNECTIONS_PER_SHARD: usize = 16_384;
 

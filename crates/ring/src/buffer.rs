@@ -8,6 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{self, NonNull};
 
+use crate::memory::Lent;
+
 /// Alignment of every buffer, in bytes: enough for direct I/O on any disk.
 pub const ALIGNMENT: usize = 4096;
 /// The smallest size class, in bytes.
@@ -173,9 +175,12 @@ impl Buffer {
 
     /// Gives up the right to write: parts of the bytes can now be owned at several places.
     pub fn share(self) -> Shared {
-        let shared = Shared { block: self.block, start: 0, length: self.length };
+        let source = match self.block {
+            Some(block) => Source::Part { block, start: 0, length: self.length },
+            None => Source::Nothing,
+        };
         std::mem::forget(self);
-        shared
+        Shared(source)
     }
 
     fn pointer(&self) -> *mut u8 {
@@ -222,38 +227,63 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
-/// A read-only part of a buffer; clones share the memory.
-pub struct Shared {
-    block: Option<NonNull<Block>>,
-    start: u32,
-    length: u32,
+/// Bytes to read, a part of a buffer or lent by a [`crate::Memory`]; clones share them.
+pub struct Shared(Source);
+
+enum Source {
+    Nothing,
+    Part { block: NonNull<Block>, start: u32, length: u32 },
+    Lent(Lent),
 }
 
 impl Shared {
+    /// No bytes.
+    pub const fn empty() -> Shared {
+        Shared(Source::Nothing)
+    }
+
+    pub(crate) fn lent(lent: Lent) -> Shared {
+        Shared(Source::Lent(lent))
+    }
+
     /// The part `range` of this part. Panics when it lies outside.
     pub fn slice(&self, range: Range<usize>) -> Shared {
-        assert!(range.start <= range.end && range.end <= self.length as usize);
-        let mut part = self.clone();
-        part.start += range.start as u32;
-        part.length = (range.end - range.start) as u32;
-        part
+        assert!(range.start <= range.end && range.end <= self.len());
+        Shared(match &self.0 {
+            _ if range.is_empty() => Source::Nothing,
+            Source::Nothing => Source::Nothing,
+            Source::Part { block, start, .. } => {
+                // SAFETY: this share keeps the block live.
+                let owners = &unsafe { block.as_ref() }.owners;
+                owners.set(owners.get().checked_add(1).expect("fewer than 2^32 parts of a buffer"));
+                let start = start + range.start as u32;
+                Source::Part { block: *block, start, length: (range.end - range.start) as u32 }
+            }
+            Source::Lent(lent) => Source::Lent(lent.slice(range)),
+        })
+    }
+
+    /// The first `length` bytes of it. Panics when there are fewer.
+    pub fn cut(self, length: usize) -> Shared {
+        if length == self.len() { self } else { self.slice(0..length) }
     }
 }
 
 impl Clone for Shared {
     fn clone(&self) -> Self {
-        if let Some(block) = self.block {
-            // SAFETY: this share keeps the block live.
-            let owners = &unsafe { block.as_ref() }.owners;
-            owners.set(owners.get().checked_add(1).expect("fewer than 2^32 parts of a buffer"));
-        }
-        Shared { block: self.block, start: self.start, length: self.length }
+        self.slice(0..self.len())
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Shared::empty()
     }
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        if let Some(block) = self.block {
+        if let Source::Part { block, .. } = self.0 {
             release(block);
         }
     }
@@ -262,18 +292,21 @@ impl Drop for Shared {
 impl Deref for Shared {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        let Some(block) = self.block else { return &[] };
-        // SAFETY: `start + length` lies within the block, and nobody writes a shared block.
-        unsafe {
-            let data = block.as_ref().data.as_ptr().add(self.start as usize);
-            std::slice::from_raw_parts(data, self.length as usize)
+        match &self.0 {
+            Source::Nothing => &[],
+            // SAFETY: `start + length` lies within the block, and nobody writes a shared block.
+            Source::Part { block, start, length } => unsafe {
+                let data = block.as_ref().data.as_ptr().add(*start as usize);
+                std::slice::from_raw_parts(data, *length as usize)
+            },
+            Source::Lent(lent) => lent,
         }
     }
 }
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "Shared({} bytes)", self.length)
+        write!(formatter, "Shared({} bytes)", self.len())
     }
 }
 

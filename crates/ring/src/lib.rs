@@ -35,7 +35,7 @@ pub use chunk::Chunk;
 pub use clock::Instant;
 pub use file::{File, FileOptions};
 pub use mailbox::{Receiver, Sender, mailbox};
-pub use memory::{Memory, PAGE};
+pub use memory::{Lender, Memory, PAGE};
 pub use notify::Notify;
 pub use pooled::{Pooled, PooledFuture};
 pub use ring::{Options, Reactor, Ring, Sleep, StartError};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ring::{Memory, PAGE};
+use ring::{Lender, Memory, PAGE, Shared};
 
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
@@ -12,13 +12,15 @@ use crate::request::{Extent, Flags, Geometry, Io, Request, Run, Verb};
 /// One core's view of a volume in RAM.
 pub struct MemoryDisk {
     memory: Arc<Memory>,
+    /// None when as many cores lend as can.
+    lender: Option<Lender>,
     block_size: u32,
 }
 
 impl MemoryDisk {
     /// The memory's length is a multiple of `block_size`.
     pub fn new(memory: Arc<Memory>, block_size: u32) -> MemoryDisk {
-        MemoryDisk { memory, block_size }
+        MemoryDisk { lender: memory.lender(), memory, block_size }
     }
 
     /// Zeroes that keep their space.
@@ -46,6 +48,14 @@ impl Disk for MemoryDisk {
             discard_zeroes: true,
             discard_granularity: PAGE as u32,
         }
+    }
+
+    fn expect(&self, extent: Extent) {
+        self.memory.expect(extent.offset, extent.length as usize);
+    }
+
+    fn lend(&self, extent: Extent) -> Option<Shared> {
+        self.lender.as_ref()?.lend(extent.offset, extent.length as usize)
     }
 
     fn submit(&self, mut request: Request) -> Io<'_> {

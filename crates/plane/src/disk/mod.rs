@@ -8,6 +8,8 @@ pub use file::{FileDisk, FileError, PreparedFile};
 pub use memory::MemoryDisk;
 pub use null::NullDisk;
 
+use ring::Shared;
+
 use crate::error::Error;
 use crate::request::{Extent, Geometry, Io, Request, Run};
 
@@ -15,6 +17,14 @@ use crate::request::{Extent, Geometry, Io, Request, Run};
 pub trait Disk: 'static {
     /// What it is.
     fn geometry(&self) -> Geometry;
+
+    /// A request for `extent` is about to come. Only a hint.
+    fn expect(&self, _extent: Extent) {}
+
+    /// The bytes of `extent` as they are now, without a copy; `None` when they have to be read.
+    fn lend(&self, _extent: Extent) -> Option<Shared> {
+        None
+    }
 
     /// Carries out a request.
     fn submit(&self, request: Request) -> Io<'_>;

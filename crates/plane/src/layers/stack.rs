@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use ring::Ring;
+use ring::{Ring, Shared};
 
 use crate::disk::Disk;
 use crate::error::Error;
@@ -54,6 +54,18 @@ impl Stack {
     /// What the whole is.
     pub fn geometry(&self) -> Geometry {
         self.levels.first().map_or(self.disk_geometry, |level| level.geometry)
+    }
+
+    /// A request for `extent` is about to come. Only a hint, which no layer passes on: below it bytes may be elsewhere.
+    pub fn expect(&self, extent: Extent) {
+        if self.levels.is_empty() {
+            self.disk.expect(extent);
+        }
+    }
+
+    /// The bytes of `extent` as they are now, where a disk without layers can lend them. What lies outside is not lent.
+    pub fn lend(&self, extent: Extent) -> Option<Shared> {
+        if self.levels.is_empty() { self.disk.lend(extent) } else { None }
     }
 
     /// Sends a request in at the top.

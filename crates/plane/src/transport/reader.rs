@@ -60,6 +60,11 @@ impl Reader {
         }
     }
 
+    /// `N` bytes that have come already, `after` bytes from here.
+    pub fn peek<const N: usize>(&self, after: usize) -> Option<&[u8; N]> {
+        self.buffered().get(after..)?.first_chunk()
+    }
+
     async fn more(&mut self) -> Result<(), Gone> {
         self.chunk = None;
         let chunk = self.socket.receive().await?;

@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::Notify;
+use ring::{Notify, Shared};
 
 use crate::error::Error;
+use crate::limits::EXPECTED_BYTES;
 use crate::layers::Stack;
 use crate::request::{Completion, Extent, Geometry, Request, Run};
 use crate::shard::Shard;
@@ -99,6 +100,18 @@ impl Channel {
     /// The layers, for those who look at times.
     pub fn stack(&self) -> &Stack {
         &self.stack
+    }
+
+    /// A request for `extent` is about to come. Only a hint, taken for small extents.
+    pub fn expect(&self, extent: Extent) {
+        if extent.length <= EXPECTED_BYTES {
+            self.stack.expect(extent);
+        }
+    }
+
+    /// What a read of `extent` would give now, if that can be lent without a copy and nobody has the extent exclusively.
+    pub fn lend(&self, extent: Extent) -> Option<Shared> {
+        if self.thawed.get() { self.stack.lend(extent) } else { None }
     }
 
     /// Carries out a request. It waits while its extent is exclusively somebody else's.

@@ -79,6 +79,11 @@ pub async fn receive(
             session.reject(connection, &bhs, RejectReason::INVALID_PDU_FIELD);
             return Err(End::TooLong { found: length, limit });
         }
+        // While this one is worked on, the memory for the next one comes nearer.
+        let behind = length + padding(length) + framing.data_digest_length(length);
+        if let Some(next) = reader.peek::<48>(behind) {
+            session.expect(next);
+        }
         let mut incoming = Incoming { session, connection, reader, bhs: &bhs, length };
         incoming.dispatch().await?;
         // Some answers wait for nothing: who sends what causes them and does not read is not read from either.

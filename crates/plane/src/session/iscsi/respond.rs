@@ -78,7 +78,7 @@ impl Session {
     fn send_data(
         &self,
         task: &Task,
-        data: Buffer,
+        mut data: Shared,
         length: u32,
         residual: Residual,
         response: &Response,
@@ -87,7 +87,6 @@ impl Session {
         let connection = &task.connection;
         let (exp_cmd_sn, max_cmd_sn) = self.numbers();
         let (segment, burst) = (connection.segment() as u32, self.parameters.max_burst_length);
-        let data = data.share();
         let (mut offset, mut burst_end, mut data_sn) = (0, burst.min(length), 0);
         while offset < length {
             let end = (offset + segment).min(burst_end);
@@ -113,7 +112,9 @@ impl Session {
             }
             let mut bhs: Bhs = [0; 48];
             pdu.encode(&mut bhs);
-            connection.send(&bhs, Some(data.slice(offset as usize..end as usize)));
+            let whole = offset == 0 && last;
+            let part = if whole { std::mem::take(&mut data) } else { data.slice(offset as usize..end as usize) };
+            connection.send(&bhs, Some(part.cut((end - offset) as usize)));
             offset = end;
             burst_end = if end == burst_end { (end + burst).min(length) } else { burst_end };
             data_sn += 1;

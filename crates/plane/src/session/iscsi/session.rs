@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ring::{Buffer, Notify};
-use wire::iscsi::{LogoutRequest, NopOut, SerialNumber, TaskManagementRequest, TextRequest};
+use wire::iscsi::{Bhs, LogoutRequest, NopOut, SerialNumber, TaskManagementRequest, TextRequest, cdb_of};
 
 use super::claim::Claim;
 use super::connection::Connection;
@@ -117,6 +117,13 @@ impl Session {
     pub fn numbers(&self) -> (SerialNumber, SerialNumber) {
         let state = self.state.borrow();
         (state.window.expected(), state.window.maximum())
+    }
+
+    /// A PDU with this header will come next. Only a hint.
+    pub fn expect(&self, bhs: &Bhs) {
+        if let (Some(attached), Some(cdb)) = (&self.attached, cdb_of(bhs)) {
+            attached.unit.expect(cdb);
+        }
     }
 
     /// Takes in something numbered and delivers what is due. Numbers outside of the window are ignored, as are

@@ -153,19 +153,19 @@ impl Connection {
     }
 
     /// All the data of a read.
-    pub fn send_data(&self, cookie: u64, offset: u64, data: Buffer) {
+    pub fn send_data(&self, cookie: u64, offset: u64, data: Shared) {
         if self.structured.get() {
             self.send_part(cookie, offset, data, true);
         } else {
             let head = SimpleReply { error: wire::nbd::Errno::OK, cookie }.encode();
-            self.send(&head, Some(data.share()));
+            self.send(&head, Some(data));
         }
     }
 
     /// Some of the data of a read whose reply is structured.
-    pub fn send_part(&self, cookie: u64, offset: u64, data: Buffer, done: bool) {
+    pub fn send_part(&self, cookie: u64, offset: u64, data: Shared, done: bool) {
         let head = data_chunk(cookie, offset, data.len() as u32, done);
-        self.send(&head, Some(data.share()));
+        self.send(&head, Some(data));
     }
 
     /// Zeroes of a read whose reply is structured.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Shared};
 use wire::nbd::{Command, CommandFlags, Request as WireRequest};
 
 use super::connection::{Connection, Slot};
@@ -89,12 +89,20 @@ impl Transmission {
         if request.length == 0 {
             return self.connection.done(request.cookie);
         }
-        let buffer = Buffer::new(request.length as usize);
-        let Completion { result, buffer } = self.channel.submit(Request::read(request.offset, buffer)).await;
-        match result {
-            Ok(()) => self.connection.send_data(request.cookie, request.offset, buffer),
+        match self.bytes(Extent::new(request.offset, request.length.into())).await {
+            Ok(data) => self.connection.send_data(request.cookie, request.offset, data),
             Err(error) => self.fail(request, &error),
         }
+    }
+
+    /// The bytes of an extent, lent where that is possible.
+    pub(super) async fn bytes(&self, extent: Extent) -> Result<Shared, Error> {
+        if let Some(data) = self.channel.lend(extent) {
+            return Ok(data);
+        }
+        let buffer = Buffer::new(extent.length as usize);
+        let Completion { result, buffer } = self.channel.submit(Request::read(extent.offset, buffer)).await;
+        result.map(|()| buffer.share())
     }
 
     async fn write(&self, request: &WireRequest, buffer: Buffer) {

@@ -7,7 +7,7 @@ use super::execute::Transmission;
 use super::handshake::BASE_ALLOCATION_ID;
 use crate::error::Error;
 use crate::limits::{NBD_READ_CHUNKS, NBD_STATUS_BYTES, NBD_STATUS_RUNS};
-use crate::request::{Extent, Request, Run};
+use crate::request::{Extent, Run};
 
 impl Transmission {
     /// The run at the start of `extent`, in whole blocks. A block that is a hole in part is none.
@@ -76,10 +76,8 @@ impl Transmission {
             let run = run.unwrap_or(Run { length: rest.length, mapped: true });
             let done = at + run.length == end;
             if run.mapped {
-                let buffer = Buffer::new(run.length as usize);
-                let completion = self.channel.submit(Request::read(at, buffer)).await;
-                match completion.result {
-                    Ok(()) => connection.send_part(cookie, at, completion.buffer, done),
+                match self.bytes(Extent::new(at, run.length)).await {
+                    Ok(data) => connection.send_part(cookie, at, data, done),
                     Err(error) => return self.fail(request, &error),
                 }
             } else {

@@ -102,20 +102,22 @@ impl Connection {
     }
 
     /// Sends all data of a command; `success`: no completion follows.
-    pub fn send_data(&self, cid: u16, data: &Shared, success: bool) {
+    pub fn send_data(&self, cid: u16, mut data: Shared, success: bool) {
         let framing = self.framing();
-        let mut offset = 0;
-        while offset < data.len() {
-            let end = (offset + SEND_DATA_SEGMENT_BYTES).min(data.len());
+        let (mut offset, length) = (0, data.len());
+        while offset < length {
+            let end = (offset + SEND_DATA_SEGMENT_BYTES).min(length);
             let mut flags = PduFlags::empty();
-            if end == data.len() {
+            if end == length {
                 flags |= PduFlags::LAST_PDU;
                 flags.set(PduFlags::SUCCESS, success);
             }
             let pdu = C2HData::new(framing, flags, cid, offset as u32, (end - offset) as u32);
             let mut header = [0; C2HData::LENGTH];
             pdu.encode(&mut header);
-            self.send(&header, pdu.header.pdo.into(), Some(data.slice(offset..end)));
+            let whole = end - offset == length;
+            let part = if whole { std::mem::take(&mut data) } else { data.slice(offset..end) };
+            self.send(&header, pdu.header.pdo.into(), Some(part));
             offset = end;
         }
     }

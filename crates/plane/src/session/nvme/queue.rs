@@ -434,7 +434,7 @@ impl Queue {
         let succeeded = outcome.status == Status::SUCCESSFUL_COMPLETION;
         if let Some(data) = outcome.data.filter(|data| succeeded && !data.is_empty()) {
             let alone = self.without_flow_control && outcome.result == 0;
-            self.connection.send_data(cid, &data, alone);
+            self.connection.send_data(cid, data, alone);
             if alone {
                 return;
             }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ring::Buffer;
+use wire::scsi::cdb::peek_range;
 use wire::scsi::{Command, Sense};
 
 use super::absent;
@@ -13,7 +14,7 @@ use super::prepare::Prepared;
 use super::response::Response;
 use super::unit::{Nexus, Unit};
 use crate::limits;
-use crate::request::{Flags, Geometry};
+use crate::request::{Extent, Flags, Geometry};
 use crate::shard::Shard;
 use crate::volume::Channel;
 
@@ -91,6 +92,15 @@ impl LogicalUnit {
             Flags::FUA
         } else {
             Flags::empty()
+        }
+    }
+
+    /// A command with this CDB will come next. Only a hint.
+    pub fn expect(&self, cdb: &[u8; 16]) {
+        if let Some((lba, blocks)) = peek_range(cdb) {
+            let block_size = u64::from(self.block_size());
+            let extent = Extent::new(lba.wrapping_mul(block_size), u64::from(blocks) * block_size);
+            self.channel.expect(extent);
         }
     }
 

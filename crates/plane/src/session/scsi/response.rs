@@ -1,6 +1,6 @@
 //! What a command ends with.
 
-use ring::Buffer;
+use ring::{Buffer, Shared};
 use wire::scsi::sense::SenseBytes;
 use wire::scsi::{Sense, SenseFormat, Status};
 
@@ -15,17 +15,22 @@ pub struct Response {
     pub sense_format: SenseFormat,
     /// Data for the initiator, already cut at the allocation length of the CDB. The transport cuts it once more
     /// at what the initiator expects, and the difference is the residual.
-    pub data_in: Buffer,
+    pub data_in: Shared,
 }
 
 impl Response {
     /// GOOD without data.
     pub fn good() -> Self {
-        Self { status: Status::Good, sense: None, sense_format: SenseFormat::Fixed, data_in: Buffer::empty() }
+        Self { status: Status::Good, sense: None, sense_format: SenseFormat::Fixed, data_in: Shared::empty() }
     }
 
     /// GOOD with data.
     pub fn data(data_in: Buffer) -> Self {
+        Self::shared(data_in.share())
+    }
+
+    /// GOOD with data that others may use too.
+    pub fn shared(data_in: Shared) -> Self {
         Self { data_in, ..Self::good() }
     }
 
@@ -37,7 +42,7 @@ impl Response {
 
     /// CHECK CONDITION.
     pub fn check_condition(sense: Sense, sense_format: SenseFormat) -> Self {
-        Self { status: Status::CheckCondition, sense: Some(sense), sense_format, data_in: Buffer::empty() }
+        Self { status: Status::CheckCondition, sense: Some(sense), sense_format, data_in: Shared::empty() }
     }
 
     /// The sense data as bytes.

@@ -8,7 +8,7 @@ use super::logical_unit::LogicalUnit;
 use super::prepare::wrong_data_out;
 use super::response::Response;
 use crate::limits;
-use crate::request::{Flags, Request};
+use crate::request::{Extent, Flags, Request};
 
 impl LogicalUnit {
     /// Makes everything acknowledged durable.
@@ -52,7 +52,12 @@ impl LogicalUnit {
             // SBC-4 section 4.15.3: what is newer in the cache goes to the medium before it is read from there.
             self.flush("READ", transfer.lba).await?;
         }
-        let buffer = Buffer::new((transfer.blocks * self.block_size()) as usize);
+        let block_size = u64::from(self.block_size());
+        let extent = Extent::new(transfer.lba * block_size, u64::from(transfer.blocks) * block_size);
+        if let Some(data) = self.channel.lend(extent) {
+            return Ok(Response::shared(data));
+        }
+        let buffer = Buffer::new(extent.length as usize);
         self.fill("READ", transfer.lba, buffer).await.map(Response::data)
     }
 

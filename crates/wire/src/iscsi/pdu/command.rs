@@ -1,7 +1,7 @@
 //! SCSI Command and SCSI Response: RFC 7143 sections 11.3 and 11.4.
 
 use super::layout::{Immediate, Lun, U24, codes, flag_field, header};
-use crate::iscsi::SerialNumber;
+use crate::iscsi::{Bhs, Opcode, SerialNumber};
 
 bitflags::bitflags! {
     /// Byte 1 of a SCSI Command without ATTR, section 11.3.1.
@@ -81,6 +81,12 @@ header! {
         /// The first 16 bytes of the CDB; what is longer stands in an extended CDB AHS.
         cdb: [u8; 16] = 32,
     }
+}
+
+/// The CDB in the header of a SCSI Command, nothing else of which is looked at; for those who look ahead.
+pub fn cdb_of(bhs: &Bhs) -> Option<&[u8; 16]> {
+    let is_command = bhs[0] & 0x3f == Opcode::ScsiCommand as u8;
+    if is_command { bhs[32..].first_chunk() } else { None }
 }
 
 header! {

@@ -20,6 +20,7 @@ mod text;
 mod tests;
 
 pub use command::{
+    cdb_of,
     ScsiCommand, ScsiCommandFlags, ScsiResponse, ScsiResponseCode, ScsiResponseFlags, TaskAttribute,
 };
 pub use data::{DataIn, DataInFlags, DataOut, R2t};

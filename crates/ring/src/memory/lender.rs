@@ -1,0 +1,124 @@
+//! Bytes of a [`Memory`] lent to be sent, without a copy.
+
+use std::cell::Cell;
+use std::ops::{Deref, Range};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::{LENDERS, LENT_PAGES, Memory, PAGE};
+use crate::buffer::Shared;
+
+/// One core's right to lend bytes of a memory.
+pub struct Lender(Rc<Ledger>);
+
+struct Ledger {
+    memory: Arc<Memory>,
+    /// Pins in all.
+    pinned: Cell<usize>,
+}
+
+impl Memory {
+    /// A right to lend; `None` when as many have it as can.
+    pub fn lender(self: &Arc<Memory>) -> Option<Lender> {
+        let mut spares = self.spares();
+        if spares.lenders == LENDERS {
+            return None;
+        }
+        spares.lenders += 1;
+        spares.end += LENT_PAGES as u32;
+        drop(spares);
+        Some(Lender(Rc::new(Ledger { memory: self.clone(), pinned: Cell::new(0) })))
+    }
+}
+
+impl Lender {
+    /// The bytes as they are now, each page as a whole. They stay so, whatever is written meanwhile. `None` when they do
+    /// not lie in one piece, lie outside, or when this core has lent much already: then they have to be copied.
+    pub fn lend(&self, offset: u64, length: usize) -> Option<Shared> {
+        let ledger = &self.0;
+        let (start, end) = ledger.memory.range(offset, length).filter(|(start, end)| start < end)?;
+        let pages = start / PAGE..end.div_ceil(PAGE);
+        // Never more frames than are spare: whatever of it is written, the page finds another frame.
+        if ledger.pinned.get() + pages.len() > LENT_PAGES {
+            return None;
+        }
+        let first = ledger.pin(pages.start, |_| true)?;
+        for (place, page) in pages.skip(1).enumerate() {
+            let next = first + 1 + place;
+            if ledger.pin(page, |frame| frame == next).is_none() {
+                ledger.unpin(first..next);
+                return None;
+            }
+        }
+        Some(Shared::lent(Lent { ledger: ledger.clone(), start: first * PAGE + start % PAGE, length }))
+    }
+
+    #[cfg(test)]
+    pub(super) fn pinned(&self) -> usize {
+        self.0.pinned.get()
+    }
+}
+
+impl Ledger {
+    /// Pins the frame of a page if it is `right`, and gives it.
+    fn pin(&self, page: usize, right: impl Fn(usize) -> bool) -> Option<usize> {
+        let _locked = self.memory.lock(page);
+        let frame = self.memory.frame_of(page);
+        if !right(frame) {
+            return None;
+        }
+        self.memory.pin(frame);
+        self.pinned.set(self.pinned.get() + 1);
+        Some(frame)
+    }
+
+    fn unpin(&self, frames: Range<usize>) {
+        let count = frames.len();
+        frames.for_each(|frame| self.memory.unpin(frame));
+        // After the frames are spare again.
+        self.pinned.set(self.pinned.get() - count);
+    }
+}
+
+/// Bytes of pinned frames.
+pub(crate) struct Lent {
+    ledger: Rc<Ledger>,
+    /// The first byte's place among all frames.
+    start: usize,
+    /// More than none.
+    length: usize,
+}
+
+impl Lent {
+    fn frames(&self) -> Range<usize> {
+        self.start / PAGE..(self.start + self.length).div_ceil(PAGE)
+    }
+
+    pub(crate) fn slice(&self, range: Range<usize>) -> Lent {
+        assert!(range.start < range.end && range.end <= self.length);
+        let part = Lent {
+            ledger: self.ledger.clone(),
+            start: self.start + range.start,
+            length: range.end - range.start,
+        };
+        // They are pinned already, so that no lock is needed and their pages need no further spare frames.
+        part.frames().for_each(|frame| self.ledger.memory.pin(frame));
+        self.ledger.pinned.set(self.ledger.pinned.get() + part.frames().len());
+        part
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.ledger.unpin(self.frames());
+    }
+}
+
+impl Deref for Lent {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        let memory = &self.ledger.memory;
+        // SAFETY: frames lie one behind the other; these are pinned, so that nobody writes them.
+        unsafe { std::slice::from_raw_parts(memory.frame(0).add(self.start), self.length) }
+    }
+}

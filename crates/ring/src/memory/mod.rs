@@ -1,0 +1,264 @@
+//! Memory that several cores read and write: what a volume in RAM lives in.
+//!
+//! A page of the memory lives in a frame. What is lent to be sent ([`Lender`]) pins its frames: nobody writes a pinned
+//! frame, a writer moves the page to a spare one, and the old frame becomes spare when the last pin goes. So a read
+//! needs no copy, sees every page whole, and keeps no writer waiting.
+
+mod lender;
+mod mapping;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+pub use lender::Lender;
+pub(crate) use lender::Lent;
+use mapping::Mapping;
+
+/// What is never torn between two cores, and what a hole is counted in, in bytes.
+pub const PAGE: usize = 4096;
+/// A line of the processor's cache, in bytes.
+const LINE: usize = 64;
+/// Locks, shared by the pages with the same remainder.
+const LOCKS: usize = 4096;
+/// Pages that one core lends at a time at most.
+const LENT_PAGES: usize = 4096;
+/// Cores that lend.
+const LENDERS: usize = 64;
+/// In the pins of a frame: its page has moved on.
+const LEFT: u32 = 1 << 31;
+
+/// Zeroed memory of a fixed size that takes space as it is written. Reads and writes of parts of one page exclude
+/// each other; those of several pages are as if done page by page.
+pub struct Memory {
+    data: Mapping<u8>,
+    length: usize,
+    locks: Box<[AtomicBool]>,
+    /// One bit per page that has been written since it was last a hole.
+    written: Mapping<AtomicU64>,
+    /// For each page the frame it lives in, plus one; zero: the one with its own number.
+    moved: Mapping<AtomicU32>,
+    /// Loans of each frame, and [`LEFT`].
+    pins: Mapping<AtomicU32>,
+    spares: Mutex<Spares>,
+}
+
+/// Frames without a page.
+struct Spares {
+    free: Vec<u32>,
+    /// The next frame that was never used.
+    fresh: u32,
+    /// Frames from here on are not to be had: as many as are lent at most are spare.
+    end: u32,
+    lenders: usize,
+}
+
+struct Locked<'a>(&'a AtomicBool);
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Memory {
+    /// `length` zero bytes, more than none, at most 8 TiB.
+    pub fn new(length: u64) -> io::Result<Memory> {
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let pages = length.div_ceil(PAGE);
+        let frames = pages.checked_add(LENDERS * LENT_PAGES).filter(|frames| *frames < LEFT as usize);
+        let frames = frames.ok_or(io::ErrorKind::OutOfMemory)?;
+        let data = Mapping::<u8>::new(frames * PAGE)?;
+        data.advise_huge_pages();
+        Ok(Memory {
+            data,
+            length,
+            locks: (0..LOCKS).map(|_| AtomicBool::new(false)).collect(),
+            written: Mapping::new(pages.div_ceil(64))?,
+            moved: Mapping::new(pages)?,
+            pins: Mapping::new(frames)?,
+            spares: Mutex::new(Spares { free: Vec::new(), fresh: pages as u32, end: pages as u32, lenders: 0 }),
+        })
+    }
+
+    /// Bytes in all.
+    pub fn length(&self) -> u64 {
+        self.length as u64
+    }
+
+    fn lock(&self, page: usize) -> Locked<'_> {
+        let lock = &self.locks[page % LOCKS];
+        while lock.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            while lock.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        }
+        Locked(lock)
+    }
+
+    /// Where a frame begins.
+    fn frame(&self, frame: usize) -> *mut u8 {
+        debug_assert!(frame < self.pins.len());
+        // SAFETY: `data` has room for every frame that has pins.
+        unsafe { self.data.pointer().add(frame * PAGE) }
+    }
+
+    /// The frame of a page; it stays while the page is locked.
+    fn frame_of(&self, page: usize) -> usize {
+        match self.moved[page].load(Ordering::Relaxed) {
+            0 => page,
+            frame => frame as usize - 1,
+        }
+    }
+
+    /// The frame of a page that is locked, to be written: one without pins. With `keep` it has the page's bytes.
+    fn writable(&self, page: usize, keep: bool) -> usize {
+        let frame = self.frame_of(page);
+        if self.pins[frame].load(Ordering::Acquire) == 0 {
+            return frame;
+        }
+        let spare = self.take_spare();
+        if keep {
+            // SAFETY: whole frames, of which one is pinned (nobody writes it) and the other one nobody else's.
+            unsafe { ptr::copy_nonoverlapping(self.frame(frame), self.frame(spare), PAGE) };
+        }
+        self.moved[page].store(spare as u32 + 1, Ordering::Relaxed);
+        if self.pins[frame].fetch_or(LEFT, Ordering::AcqRel) == 0 {
+            // The last pin went while we came here, and did not know.
+            self.give_spare(frame);
+        }
+        spare
+    }
+
+    fn spares(&self) -> std::sync::MutexGuard<'_, Spares> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_spare(&self) -> usize {
+        let mut spares = self.spares();
+        if let Some(frame) = spares.free.pop() {
+            return frame as usize;
+        }
+        assert!(spares.fresh < spares.end, "as many frames are spare as can be lent");
+        spares.fresh += 1;
+        spares.fresh as usize - 1
+    }
+
+    fn give_spare(&self, frame: usize) {
+        self.pins[frame].store(0, Ordering::Relaxed);
+        self.spares().free.push(frame as u32);
+    }
+
+    fn pin(&self, frame: usize) {
+        self.pins[frame].fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn unpin(&self, frame: usize) {
+        if self.pins[frame].fetch_sub(1, Ordering::AcqRel) == LEFT | 1 {
+            self.give_spare(frame);
+        }
+    }
+
+    /// `offset..offset + length` when that lies within the memory.
+    fn range(&self, offset: u64, length: usize) -> Option<(usize, usize)> {
+        let offset = usize::try_from(offset).ok()?;
+        let end = offset.checked_add(length).filter(|end| *end <= self.length)?;
+        Some((offset, end))
+    }
+
+    /// Calls `visit` with the lock held for every page that `offset..offset+length` touches: page, start, length.
+    fn pages(&self, offset: u64, length: usize, mut visit: impl FnMut(usize, usize, usize)) {
+        let (mut at, end) = self.range(offset, length).expect("a range within the memory");
+        while at < end {
+            let page = at / PAGE;
+            let count = (PAGE - at % PAGE).min(end - at);
+            let _locked = self.lock(page);
+            visit(page, at, count);
+            at += count;
+        }
+    }
+
+    /// The bytes of `offset..offset + length` are wanted soon: brings them nearer. What lies outside is ignored.
+    pub fn expect(&self, offset: u64, length: usize) {
+        let Some((mut at, end)) = self.range(offset, length) else { return };
+        at -= at % LINE;
+        while at < end {
+            let page = at / PAGE;
+            let frame = self.frame_of(page);
+            prefetch(ptr::from_ref(&self.pins[frame]).cast());
+            let stop = end.min((page + 1) * PAGE);
+            while at < stop {
+                prefetch(self.frame(frame).wrapping_add(at % PAGE));
+                at += LINE;
+            }
+        }
+    }
+
+    /// Copies bytes out. Panics when the range lies outside.
+    pub fn read(&self, offset: u64, into: &mut [u8]) {
+        let start = offset as usize;
+        self.pages(offset, into.len(), |page, at, count| {
+            let target = &mut into[at - start..at - start + count];
+            let source = self.frame(self.frame_of(page)).wrapping_add(at % PAGE);
+            // SAFETY: `count` bytes within the page's frame, under the page's lock.
+            unsafe { ptr::copy_nonoverlapping(source, target.as_mut_ptr(), count) };
+        });
+    }
+
+    /// Copies bytes in. Panics when the range lies outside.
+    pub fn write(&self, offset: u64, from: &[u8]) {
+        let start = offset as usize;
+        self.pages(offset, from.len(), |page, at, count| {
+            let source = &from[at - start..at - start + count];
+            let frame = self.writable(page, count < PAGE);
+            let target = self.frame(frame).wrapping_add(at % PAGE);
+            // SAFETY: as in `read`; nobody has pinned the frame, and nobody can while the page is locked.
+            unsafe { ptr::copy_nonoverlapping(source.as_ptr(), target, count) };
+            let (word, bit) = (&self.written[page / 64], 1 << (page % 64));
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Makes bytes zero and gives whole pages back to the system. Panics when the range lies outside.
+    pub fn discard(&self, offset: u64, length: u64) {
+        let length = usize::try_from(length).expect("a length within the memory");
+        self.pages(offset, length, |page, at, count| {
+            let (word, bit) = (&self.written[page / 64], 1 << (page % 64));
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                return;
+            }
+            let frame = self.writable(page, count < PAGE);
+            if count == PAGE {
+                word.fetch_and(!bit, Ordering::Relaxed);
+                if self.data.give_back(frame * PAGE, PAGE) {
+                    return;
+                }
+            }
+            // SAFETY: as in `write`.
+            unsafe { ptr::write_bytes(self.frame(frame).wrapping_add(at % PAGE), 0, count) };
+        });
+    }
+
+    /// Whether the page at `offset` has been written since it was last a hole.
+    pub fn is_written(&self, offset: u64) -> bool {
+        let page = offset as usize / PAGE;
+        self.written[page / 64].load(Ordering::Relaxed) & 1 << (page % 64) != 0
+    }
+}
+
+/// Asks the processor to bring a line nearer. Never faults, whatever the address.
+fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the instruction, and it reads nothing that anybody could see.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}

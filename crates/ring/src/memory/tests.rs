@@ -1,0 +1,134 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::buffer::Shared;
+
+#[test]
+fn what_is_written_is_read_and_what_is_discarded_is_zero() {
+    let memory = Memory::new(64 << 10).unwrap();
+    let data: Vec<u8> = (0..10_000).map(|index| index as u8).collect();
+    memory.write(3000, &data);
+    let mut back = vec![0; 10_000];
+    memory.read(3000, &mut back);
+    assert_eq!(back, data);
+    assert!(memory.is_written(0) && memory.is_written(12_999) && !memory.is_written(16384));
+    memory.discard(4000, 5000);
+    memory.read(3000, &mut back);
+    assert_eq!(back[..1000], data[..1000]);
+    assert!(back[1000..6000].iter().all(|&byte| byte == 0));
+    assert_eq!(back[6000..], data[6000..]);
+    assert!(memory.is_written(0) && !memory.is_written(4096));
+}
+
+#[test]
+fn a_page_is_never_torn() {
+    let memory = Arc::new(Memory::new(PAGE as u64).unwrap());
+    let writer = {
+        let memory = memory.clone();
+        std::thread::spawn(move || (0..20_000u32).for_each(|round| memory.write(0, &[round as u8; PAGE])))
+    };
+    let mut page = [0; PAGE];
+    while !writer.is_finished() {
+        memory.read(0, &mut page);
+        assert!(page.iter().all(|&byte| byte == page[0]));
+    }
+    writer.join().unwrap();
+}
+
+#[test]
+#[should_panic(expected = "within the memory")]
+fn a_range_outside_is_refused() {
+    Memory::new(8192).unwrap().read(8000, &mut [0; 512]);
+}
+
+fn lender(bytes: u64) -> (Arc<Memory>, Lender) {
+    let memory = Arc::new(Memory::new(bytes).unwrap());
+    let lender = memory.lender().unwrap();
+    (memory, lender)
+}
+
+#[test]
+fn what_is_lent_stays_as_it_was() {
+    let (memory, lender) = lender(64 << 10);
+    memory.write(0, &vec![1; 64 << 10]);
+    let lent = lender.lend(4096, 8192).unwrap();
+    let part = lent.slice(4000..5000);
+    memory.write(4096, &[2; PAGE]);
+    memory.write(8192 + 100, &[3; 50]);
+    memory.discard(4096, 4096);
+    assert!(lent.iter().all(|&byte| byte == 1) && lent.len() == 8192);
+    drop(lent);
+    assert!(part.iter().all(|&byte| byte == 1) && part.len() == 1000);
+    drop(part);
+    let mut now = [9; 8192];
+    memory.read(4096, &mut now);
+    assert!(now[..PAGE].iter().all(|&byte| byte == 0));
+    assert!(now[PAGE..PAGE + 100].iter().all(|&byte| byte == 1), "the rest of the page has moved with it");
+    assert!(now[PAGE + 100..PAGE + 150].iter().all(|&byte| byte == 3));
+    assert!(now[PAGE + 150..].iter().all(|&byte| byte == 1));
+    assert_eq!(memory.pins.iter().filter(|pins| pins.load(Ordering::Relaxed) != 0).count(), 0);
+}
+
+#[test]
+fn frames_come_back_and_are_used_again() {
+    let (memory, lender) = lender(16 * PAGE as u64);
+    for round in 0..10 * LENT_PAGES {
+        let lent = lender.lend(0, PAGE).unwrap();
+        memory.write(0, &[round as u8; PAGE]);
+        drop(lent);
+    }
+    let spares = memory.spares();
+    assert!(spares.fresh as usize <= 18, "{} frames were used", spares.fresh);
+    assert_eq!(lender.pinned(), 0);
+}
+
+#[test]
+fn no_more_is_lent_than_can_be_replaced() {
+    let pages = LENT_PAGES as u64 + 10;
+    let (memory, lender) = lender(pages * PAGE as u64);
+    let lent: Vec<Shared> = (0..pages).map_while(|page| lender.lend(page * PAGE as u64, PAGE)).collect();
+    assert_eq!(lent.len(), LENT_PAGES);
+    let copies: Vec<Shared> = lent.clone();
+    // Every page that is lent is written: each takes a spare frame.
+    memory.write(0, &vec![7; LENT_PAGES * PAGE]);
+    drop(lent);
+    assert!(lender.lend(0, PAGE).is_none(), "the copies are still there");
+    drop(copies);
+    assert!(lender.lend(0, PAGE).unwrap().iter().all(|&byte| byte == 7));
+}
+
+#[test]
+fn what_lies_apart_is_not_lent_in_one_piece() {
+    let (memory, lender) = lender(8 * PAGE as u64);
+    let lent = lender.lend(PAGE as u64, PAGE).unwrap();
+    memory.write(PAGE as u64, &[1; PAGE]);
+    assert!(lender.lend(0, 3 * PAGE).is_none() && lender.lend(0, PAGE).is_some());
+    assert_eq!(lender.pinned(), 1);
+    drop(lent);
+    assert!(lender.lend(0, 9 * PAGE).is_none() && lender.lend(u64::MAX, PAGE).is_none() && lender.lend(0, 0).is_none());
+}
+
+#[test]
+fn a_lent_page_is_never_torn() {
+    let memory = Arc::new(Memory::new(4 * PAGE as u64).unwrap());
+    memory.write(0, &[0; 4 * PAGE]);
+    let threads: Vec<_> = (0..2)
+        .map(|seed: u8| {
+            let memory = memory.clone();
+            std::thread::spawn(move || {
+                let lender = memory.lender().unwrap();
+                for round in 0..20_000u32 {
+                    let page = u64::from((round.wrapping_mul(2_654_435_761) >> 8) % 4);
+                    let lent = lender.lend(page * PAGE as u64, PAGE).unwrap();
+                    memory.write(page * PAGE as u64, &[round as u8 ^ seed; PAGE]);
+                    let first = lent[0];
+                    assert!(lent.iter().all(|&byte| byte == first));
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert_eq!(memory.pins.iter().filter(|pins| pins.load(Ordering::Relaxed) != 0).count(), 0);
+}
