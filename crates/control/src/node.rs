@@ -4,7 +4,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plane::core::{Core, Portals, Prepared, drain, prepare};
+use plane::core::{Congestion, Core, Portals, Prepared, drain, prepare};
 use plane::limits::DRAIN_TIME;
 use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
@@ -139,6 +139,11 @@ fn portals(config: &Config) -> Portals {
         nvme: nvme.map_or_else(Vec::new, |nvme| nvme.listen.clone()),
         nvme_discovery: nvme.map_or_else(Vec::new, |nvme| nvme.discovery.clone()),
         nvme_referrals: nvme.map_or_else(Vec::new, |nvme| nvme.referrals.clone()),
+        congestion: Congestion {
+            iscsi: config.iscsi.congestion_control.clone(),
+            nbd: nbd.map_or_else(Default::default, |nbd| nbd.congestion_control.clone()),
+            nvme: nvme.map_or_else(Default::default, |nvme| nvme.congestion_control.clone()),
+        },
     }
 }
 
@@ -191,7 +196,7 @@ fn listen(core: &Core, portals: &Portals) -> Result<Portals, plane::core::Listen
     loop {
         match core.listen(portals) {
             Err(error)
-                if error.source.kind() == std::io::ErrorKind::AddrInUse && Instant::now() < deadline =>
+                if error.is_in_use() && Instant::now() < deadline =>
             {
                 std::thread::sleep(Duration::from_millis(20));
             }

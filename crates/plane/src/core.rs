@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ring::{File, Listener, PooledFuture, Ring};
+use ring::{CongestionControl, File, Listener, PooledFuture, Ring};
 use wire::iscsi::IscsiName;
 
 use crate::request::Request;
@@ -152,9 +152,11 @@ impl Core {
     /// Opens the portals on this core; what comes in is spread over all of them. Gives where it really listens.
     pub fn listen(&self, portals: &Portals) -> Result<Portals, ListenError> {
         let ring = self.shard.ring();
-        let (iscsi, nvme) = (bind(ring, &portals.iscsi)?, bind(ring, &portals.nvme)?);
-        let discovery = bind(ring, &portals.nvme_discovery)?;
-        let nbd = bind(ring, &portals.nbd)?;
+        let congestion = &portals.congestion;
+        let iscsi = bind(ring, &portals.iscsi, &congestion.iscsi)?;
+        let nvme = bind(ring, &portals.nvme, &congestion.nvme)?;
+        let discovery = bind(ring, &portals.nvme_discovery, &congestion.nvme)?;
+        let nbd = bind(ring, &portals.nbd, &congestion.nbd)?;
         let nbd_socket = portals.nbd_socket.as_deref().map(|path| bind_unix(ring, path)).transpose()?;
         let open = Portals {
             iscsi: iscsi.addresses,
@@ -163,6 +165,7 @@ impl Core {
             nvme: nvme.addresses,
             nvme_discovery: discovery.addresses,
             nvme_referrals: portals.nvme_referrals.clone(),
+            congestion: congestion.clone(),
         };
         // Only when all are open: a node listens everywhere or nowhere.
         self.iscsi.node().set_portals(open.iscsi.clone());
@@ -220,6 +223,19 @@ pub struct Portals {
     pub nvme_discovery: Vec<SocketAddr>,
     /// NVMe/TCP: discovery services elsewhere that ours names to hosts.
     pub nvme_referrals: Vec<SocketAddr>,
+    /// How fast connections send.
+    pub congestion: Congestion,
+}
+
+/// The congestion control of each protocol's portals.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Congestion {
+    /// iSCSI.
+    pub iscsi: CongestionControl,
+    /// NBD over TCP.
+    pub nbd: CongestionControl,
+    /// NVMe/TCP.
+    pub nvme: CongestionControl,
 }
 
 /// Portals of one protocol that are open.
@@ -229,11 +245,14 @@ struct Open {
     addresses: Vec<SocketAddr>,
 }
 
-fn bind(ring: &Ring, portals: &[SocketAddr]) -> Result<Open, ListenError> {
+fn bind(ring: &Ring, portals: &[SocketAddr], congestion: &CongestionControl) -> Result<Open, ListenError> {
     let mut open = Open::default();
     for portal in portals {
-        let failed = |source| ListenError { portal: portal.to_string(), source };
+        let failed = |source| ListenError::Bind { portal: portal.to_string(), source };
         let listener = Listener::bind(ring, *portal).map_err(failed)?;
+        if let Err(source) = listener.set_congestion_control(congestion) {
+            return Err(ListenError::Congestion { portal: *portal, wanted: congestion.to_string(), source });
+        }
         open.addresses.push(listener.address().map_err(failed)?);
         open.listeners.push(Rc::new(listener));
     }
@@ -241,18 +260,42 @@ fn bind(ring: &Ring, portals: &[SocketAddr]) -> Result<Open, ListenError> {
 }
 
 fn bind_unix(ring: &Ring, path: &Path) -> Result<Rc<Listener>, ListenError> {
-    let failed = |source| ListenError { portal: path.display().to_string(), source };
+    let failed = |source| ListenError::Bind { portal: path.display().to_string(), source };
     Listener::bind_unix(ring, path).map(Rc::new).map_err(failed)
 }
 
 /// A portal cannot be opened.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "cannot listen on {portal}: {source}; hint: another program may use it (`ss -lntxp`), or the address is not this machine's"
-)]
-pub struct ListenError {
-    /// Which: an address, or the path of a unix socket.
-    pub portal: String,
-    /// Why.
-    pub source: std::io::Error,
+pub enum ListenError {
+    /// Its address is not to be had.
+    #[error(
+        "cannot listen on {portal}: {source}; hint: another program may use it (`ss -lntxp`), or the address is not this machine's"
+    )]
+    Bind {
+        /// Which: an address, or the path of a unix socket.
+        portal: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its congestion control is not to be had.
+    #[error(
+        "the congestion control {wanted} cannot be set on {portal}: {source}; hint: \
+         `sysctl net.ipv4.tcp_available_congestion_control` lists what this host has, and \
+         `net.ipv4.tcp_allowed_congestion_control` what others than root may use"
+    )]
+    Congestion {
+        /// Which.
+        portal: SocketAddr,
+        /// What was asked for.
+        wanted: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+impl ListenError {
+    /// Whether somebody else has the address, who may go yet.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse)
+    }
 }

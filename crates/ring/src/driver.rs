@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::chunk::Chunk;
 use crate::clock::Instant;
+use crate::congestion::MAX_CONGESTION_CONTROL_NAME;
 use crate::file::FileOptions;
 use crate::handle::own;
 use crate::op::{Keep, OpKey, Operation, Orphan, Table};
@@ -161,6 +162,38 @@ impl Driver {
                         size,
                     )
                 })?;
+                Ok(())
+            }
+            Driver::Simulated(_) => Ok(()),
+        }
+    }
+
+    /// The name of the algorithm that decides how fast a TCP socket sends.
+    pub(crate) fn congestion_control(&self, descriptor: RawFd) -> io::Result<String> {
+        match self {
+            Driver::Kernel(_) => {
+                let mut name = [0u8; MAX_CONGESTION_CONTROL_NAME + 1];
+                let mut size = name.len() as libc::socklen_t;
+                // SAFETY: `name` is writable for `size` bytes.
+                checked(unsafe {
+                    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+                    libc::getsockopt(descriptor, level, option, name.as_mut_ptr().cast(), &raw mut size)
+                })?;
+                let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+                Ok(String::from_utf8_lossy(name).into_owned())
+            }
+            Driver::Simulated(_) => Ok("simulated".to_owned()),
+        }
+    }
+
+    /// Sets it. A simulated network has no congestion.
+    pub(crate) fn set_congestion_control(&self, descriptor: RawFd, name: &str) -> io::Result<()> {
+        match self {
+            Driver::Kernel(_) => {
+                let (level, option) = (libc::IPPROTO_TCP, libc::TCP_CONGESTION);
+                let size = name.len() as libc::socklen_t;
+                // SAFETY: `name` is readable for `size` bytes.
+                checked(unsafe { libc::setsockopt(descriptor, level, option, name.as_ptr().cast(), size) })?;
                 Ok(())
             }
             Driver::Simulated(_) => Ok(()),

@@ -7,6 +7,7 @@ mod address;
 mod buffer;
 mod chunk;
 mod clock;
+mod congestion;
 #[cfg(any(test, feature = "count-allocations"))]
 pub mod count_allocations;
 mod driver;
@@ -32,6 +33,7 @@ mod uring;
 pub use address::Peer;
 pub use buffer::{ALIGNMENT, Buffer, LARGEST, Shared, in_use};
 pub use chunk::Chunk;
+pub use congestion::{CongestionControl, MAX_CONGESTION_CONTROL_NAME};
 pub use clock::Instant;
 pub use file::{File, FileOptions};
 pub use mailbox::{Receiver, Sender, mailbox};

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crate::address::{self, Peer};
 use crate::buffer::Buffer;
 use crate::chunk::Chunk;
+use crate::congestion::CongestionControl;
 use crate::file::count;
 use crate::handle::Handle;
 use crate::op::{Keep, Operation};
@@ -44,6 +45,12 @@ impl Listener {
     pub fn bind_unix(ring: &Ring, path: &Path) -> io::Result<Listener> {
         let handle = ring.handle(ring.0.driver.listen_unix(path)?);
         Ok(Listener { handle, path: Some(path.to_owned()) })
+    }
+
+    /// Chooses how fast its connections send. Not for unix sockets. `NotFound`: the host has no such algorithm;
+    /// `PermissionDenied`: only root may use it.
+    pub fn set_congestion_control(&self, control: &CongestionControl) -> io::Result<()> {
+        control.apply(&self.handle.ring().0.driver, self.handle.descriptor)
     }
 
     /// Where it listens. A unix socket has no such address.
@@ -95,6 +102,16 @@ impl Socket {
         count(&ring.submit(&socket.0, Operation::Connect { to }, Keep::Address(address)).await)?;
         ring.0.driver.set_no_delay(socket.0.descriptor)?;
         Ok(socket)
+    }
+
+    /// Chooses how fast it sends; see [`Listener::set_congestion_control`].
+    pub fn set_congestion_control(&self, control: &CongestionControl) -> io::Result<()> {
+        control.apply(&self.0.ring().0.driver, self.0.descriptor)
+    }
+
+    /// The name of what decides how fast it sends.
+    pub fn congestion_control(&self) -> io::Result<String> {
+        self.0.ring().0.driver.congestion_control(self.0.descriptor)
     }
 
     /// Connects to the unix socket at `path`.

@@ -5,6 +5,7 @@ use super::error::Problems;
 use super::key::Key;
 use super::portal::{self, ReadPortals};
 use super::table::Value;
+use ring::CongestionControl;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
@@ -40,6 +41,7 @@ pub(super) const KEYS: &[Key] = &[
         default: "`[]`: no CHAP",
         says: "Who may ask for the list of targets.",
     },
+    portal::CONGESTION_CONTROL,
 ];
 
 /// The iSCSI target.
@@ -53,6 +55,8 @@ pub struct Iscsi {
     pub nop_timeout: Duration,
     /// Users of discovery sessions; empty is discovery without authentication.
     pub discovery_chap: Vec<ChapUser>,
+    /// What decides how fast its connections send.
+    pub congestion_control: CongestionControl,
 }
 
 /// The section with the places that later checks point to.
@@ -72,6 +76,7 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Rea
             nop_interval: Some(NOP_INTERVAL),
             nop_timeout: NOP_TIMEOUT,
             discovery_chap: Vec::new(),
+            congestion_control: CongestionControl::Auto,
         },
         listen_spans: Vec::new(),
         has_discovery_chap: false,
@@ -92,6 +97,7 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Rea
             let time = value.duration(problems, takes, Duration::from_secs(1)..=HOUR);
             read.iscsi.nop_timeout = time.unwrap_or(NOP_TIMEOUT);
         }
+        read.iscsi.congestion_control = portal::congestion_control(problems, &table);
         if let Some(value) = table.value("discovery_chap") {
             read.has_discovery_chap = value.is_filled_list();
             read.iscsi.discovery_chap = chap::users(problems, value, "in `discovery_chap` of [iscsi]");

@@ -5,6 +5,7 @@ use super::key::Key;
 use super::portal::{self, ReadPortals};
 use super::table::Value;
 use super::volume::lexical;
+use ring::CongestionControl;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +29,7 @@ pub(super) const KEYS: &[Key] = &[
         default: "none",
         says: "A unix socket on which NBD is served too, for the user who runs fels (mode 0600).",
     },
+    portal::CONGESTION_CONTROL,
 ];
 
 /// The NBD server.
@@ -37,6 +39,8 @@ pub struct Nbd {
     pub listen: Vec<SocketAddr>,
     /// Its unix socket; the data directory stands in front if the path was relative.
     pub socket: Option<PathBuf>,
+    /// What decides how fast its connections send.
+    pub congestion_control: CongestionControl,
 }
 
 /// The section with the places that later checks point to.
@@ -60,7 +64,11 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>, data: 
     let table = value?.table(problems, "a section", "in [nbd]", KEYS)?;
     let socket = table.value("socket");
     let mut read = ReadNbd {
-        nbd: Nbd { listen: Vec::new(), socket: socket.and_then(|value| read_socket(problems, value, data)) },
+        nbd: Nbd {
+            listen: Vec::new(),
+            socket: socket.and_then(|value| read_socket(problems, value, data)),
+            congestion_control: portal::congestion_control(problems, &table),
+        },
         listen_spans: Vec::new(),
         socket_span: socket.map_or(table.span(), Value::span),
     };

@@ -4,6 +4,7 @@ use super::error::Problems;
 use super::key::Key;
 use super::portal::{self, ReadPortals};
 use super::table::{Table, Value};
+use ring::CongestionControl;
 use std::net::SocketAddr;
 use std::ops::Range;
 use wire::nvme::nqn;
@@ -36,6 +37,7 @@ pub(super) const KEYS: &[Key] = &[
         default: "`[]`",
         says: "Discovery services of other nodes, which hosts that ask this one are told of.",
     },
+    portal::CONGESTION_CONTROL,
 ];
 
 /// The NVMe/TCP target.
@@ -47,6 +49,8 @@ pub struct Nvme {
     pub discovery: Vec<SocketAddr>,
     /// Discovery services of other nodes.
     pub referrals: Vec<SocketAddr>,
+    /// What decides how fast its connections send.
+    pub congestion_control: CongestionControl,
 }
 
 /// The section with the places that later checks point to.
@@ -73,7 +77,9 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Opt
     let (listen, listen_spans) = portals(problems, table.value("listen"), PORT, false);
     let (discovery, discovery_spans) = portals(problems, table.value("discovery"), DISCOVERY_PORT, true);
     let referrals = referrals(problems, table.value("referrals"));
-    Some(ReadNvme { nvme: Nvme { listen, discovery, referrals }, listen_spans, discovery_spans })
+    let congestion_control = portal::congestion_control(problems, &table);
+    let nvme = Nvme { listen, discovery, referrals, congestion_control };
+    Some(ReadNvme { nvme, listen_spans, discovery_spans })
 }
 
 /// Where others listen: anywhere, but somewhere that a host can go to.

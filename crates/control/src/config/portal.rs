@@ -1,9 +1,31 @@
 //! Lists of addresses to listen on, as every protocol has them.
 
 use super::error::Problems;
-use super::table::Value;
+use super::key::Key;
+use super::table::{Table, Value};
+use ring::{CongestionControl, MAX_CONGESTION_CONTROL_NAME};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Range;
+
+/// The same key for every protocol.
+pub(super) const CONGESTION_CONTROL: Key = Key {
+    name: "congestion_control",
+    takes: "a name, such as `\"cubic\"` or `\"dctcp\"`",
+    default: "the host's, but not `bbr`",
+    says: "What decides how fast connections send. BBR paces, which halves what short and fast links carry: instead of it CUBIC or Reno is taken unless it is named here.",
+};
+
+/// Reads `congestion_control`. Whether this host has it shows at start.
+pub(super) fn congestion_control(problems: &mut Problems<'_>, table: &Table<'_>) -> CongestionControl {
+    let Some(value) = table.value(CONGESTION_CONTROL.name) else { return CongestionControl::Auto };
+    let Some(name) = value.string(problems, "a name such as \"cubic\"") else { return CongestionControl::Auto };
+    let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
+    if name.is_empty() || name.len() > MAX_CONGESTION_CONTROL_NAME || !name.bytes().all(is_name) {
+        let hint = "`sysctl net.ipv4.tcp_available_congestion_control` lists the names of this host";
+        problems.add_hint(value.span(), format!("`{name}` is not the name of a congestion control"), hint);
+    }
+    CongestionControl::Named(name.to_owned())
+}
 
 /// The portals of a list, with the place of each.
 #[derive(Debug, Default)]

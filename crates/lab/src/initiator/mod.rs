@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Buffer, Ring, Shared, Socket};
+use ring::{Buffer, CongestionControl, Ring, Shared, Socket};
 use wire::nbd::Errno;
 use wire::scsi::{Sense, Status};
 
@@ -301,7 +301,10 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 async fn connect(ring: &Ring, address: SocketAddr) -> Result<Socket, OpenError> {
     let connected = ring.timeout(CONNECT_PATIENCE, Socket::connect(ring, address)).await;
-    connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)
+    let socket = connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)?;
+    // As the target does for its side; who cannot sends as the host usually does.
+    socket.set_congestion_control(&CongestionControl::Auto).ok();
+    Ok(socket)
 }
 
 /// The first address of the host; a literal one needs no resolver.
