@@ -195,9 +195,7 @@ fn listen(core: &Core, portals: &Portals) -> Result<Portals, plane::core::Listen
     let deadline = Instant::now() + PORT_WAIT;
     loop {
         match core.listen(portals) {
-            Err(error)
-                if error.is_in_use() && Instant::now() < deadline =>
-            {
+            Err(error) if error.is_in_use() && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(20));
             }
             result => return result,

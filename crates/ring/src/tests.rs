@@ -273,3 +273,21 @@ fn a_unix_socket_is_its_owners_replaces_a_dead_one_and_respects_a_living_one() {
     assert_eq!(std::fs::read(&path).unwrap(), b"a file");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn connections_inherit_the_congestion_control_of_their_listener() {
+    run(|ring| async move {
+        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let unknown = listener.set_congestion_control(&CongestionControl::Named("no-such".to_owned()));
+        assert_eq!(unknown.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+        // Every Linux has it, and lets everybody use it.
+        listener.set_congestion_control(&CongestionControl::Named("reno".to_owned())).unwrap();
+        let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        assert_eq!(server.congestion_control().unwrap(), "reno");
+        let host = client.congestion_control().unwrap();
+        client.set_congestion_control(&CongestionControl::Auto).unwrap();
+        let chosen = client.congestion_control().unwrap();
+        assert!(if host == "bbr" { ["cubic", "reno"].contains(&chosen.as_str()) } else { chosen == host });
+    });
+}

@@ -18,7 +18,9 @@ pub(super) const CONGESTION_CONTROL: Key = Key {
 /// Reads `congestion_control`. Whether this host has it shows at start.
 pub(super) fn congestion_control(problems: &mut Problems<'_>, table: &Table<'_>) -> CongestionControl {
     let Some(value) = table.value(CONGESTION_CONTROL.name) else { return CongestionControl::Auto };
-    let Some(name) = value.string(problems, "a name such as \"cubic\"") else { return CongestionControl::Auto };
+    let Some(name) = value.string(problems, "a name such as \"cubic\"") else {
+        return CongestionControl::Auto;
+    };
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(&byte);
     if name.is_empty() || name.len() > MAX_CONGESTION_CONTROL_NAME || !name.bytes().all(is_name) {
         let hint = "`sysctl net.ipv4.tcp_available_congestion_control` lists the names of this host";

@@ -301,7 +301,8 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 async fn connect(ring: &Ring, address: SocketAddr) -> Result<Socket, OpenError> {
     let connected = ring.timeout(CONNECT_PATIENCE, Socket::connect(ring, address)).await;
-    let socket = connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)?;
+    let socket =
+        connected.unwrap_or_else(|| Err(io::ErrorKind::TimedOut.into())).map_err(OpenError::Connect)?;
     // As the target does for its side; who cannot sends as the host usually does.
     socket.set_congestion_control(&CongestionControl::Auto).ok();
     Ok(socket)

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use ring::{Notify, Shared};
 
 use crate::error::Error;
-use crate::limits::EXPECTED_BYTES;
 use crate::layers::Stack;
+use crate::limits::EXPECTED_BYTES;
 use crate::request::{Completion, Extent, Geometry, Request, Run};
 use crate::shard::Shard;
 use crate::volume::Volume;

@@ -81,7 +81,12 @@ impl Memory {
             written: Mapping::new(pages.div_ceil(64))?,
             moved: Mapping::new(pages)?,
             pins: Mapping::new(frames)?,
-            spares: Mutex::new(Spares { free: Vec::new(), fresh: pages as u32, end: pages as u32, lenders: 0 }),
+            spares: Mutex::new(Spares {
+                free: Vec::new(),
+                fresh: pages as u32,
+                end: pages as u32,
+                lenders: 0,
+            }),
         })
     }
 

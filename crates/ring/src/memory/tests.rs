@@ -105,7 +105,11 @@ fn what_lies_apart_is_not_lent_in_one_piece() {
     assert!(lender.lend(0, 3 * PAGE).is_none() && lender.lend(0, PAGE).is_some());
     assert_eq!(lender.pinned(), 1);
     drop(lent);
-    assert!(lender.lend(0, 9 * PAGE).is_none() && lender.lend(u64::MAX, PAGE).is_none() && lender.lend(0, 0).is_none());
+    assert!(
+        lender.lend(0, 9 * PAGE).is_none()
+            && lender.lend(u64::MAX, PAGE).is_none()
+            && lender.lend(0, 0).is_none()
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use ring::CongestionControl;
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
@@ -17,13 +18,16 @@ listen = ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]
 nop_interval = 30
 nop_timeout = "2500ms"
 discovery_chap = [{ user = "finder", secret = "finder-finder-1" }]
+congestion_control = "reno"
 [nbd]
 listen = ["127.0.0.1:10809", "[::1]:0"]
 socket = "run/nbd.sock"
+congestion_control = "cubic"
 [nvme]
 listen = ["127.0.0.1:4420", "[::1]:0"]
 discovery = []
 referrals = ["192.0.2.7:8009", "[2001:db8::7]:8009"]
+congestion_control = "dctcp"
 [[volume]]
 name = "db.one:a-1"
 size = "9999998976"
@@ -155,10 +159,15 @@ fn nvme_is_off_without_its_section_and_off_for_guarded_volumes_without_hosts() {
     assert_eq!(nvme.listen, ["127.0.0.1:4420".parse().unwrap()]);
     assert_eq!(nvme.discovery, ["127.0.0.1:8009".parse().unwrap()]);
     assert!(nvme.referrals.is_empty());
+    assert_eq!(nvme.congestion_control, CongestionControl::Auto);
     let config = read(EVERY_KEY);
     let nvme = config.nvme.unwrap();
     assert_eq!(nvme.listen, ["127.0.0.1:4420".parse().unwrap(), "[::1]:0".parse().unwrap()]);
     assert!(nvme.discovery.is_empty());
+    let named = |name: &str| CongestionControl::Named(name.to_owned());
+    assert_eq!(nvme.congestion_control, named("dctcp"));
+    assert_eq!(config.iscsi.congestion_control, named("reno"));
+    assert_eq!(config.nbd.as_ref().unwrap().congestion_control, named("cubic"));
     assert_eq!(nvme.referrals, ["192.0.2.7:8009".parse().unwrap(), "[2001:db8::7]:8009".parse().unwrap()]);
     let [db, scratch, ..] = &config.volumes[..] else { panic!("four volumes") };
     assert!(db.nvme.is_offered);

@@ -113,7 +113,8 @@ impl Session {
             let mut bhs: Bhs = [0; 48];
             pdu.encode(&mut bhs);
             let whole = offset == 0 && last;
-            let part = if whole { std::mem::take(&mut data) } else { data.slice(offset as usize..end as usize) };
+            let part =
+                if whole { std::mem::take(&mut data) } else { data.slice(offset as usize..end as usize) };
             connection.send(&bhs, Some(part.cut((end - offset) as usize)));
             offset = end;
             burst_end = if end == burst_end { (end + burst).min(length) } else { burst_end };

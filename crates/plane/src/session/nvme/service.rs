@@ -37,7 +37,7 @@ const PARTING: Duration = Duration::from_millis(100);
 pub struct Service {
     pub(super) shard: Rc<Shard>,
     node: Arc<Node>,
-started: Instant,
+    started: Instant,
     counters: RefCell<BTreeMap<String, Rc<Counters>>>,
     controllers: RefCell<BTreeMap<u16, Rc<Controller>>>,
     queues: RefCell<BTreeMap<(u16, u16), Rc<Queue>>>,

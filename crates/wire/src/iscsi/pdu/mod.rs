@@ -20,8 +20,7 @@ mod text;
 mod tests;
 
 pub use command::{
-    cdb_of,
-    ScsiCommand, ScsiCommandFlags, ScsiResponse, ScsiResponseCode, ScsiResponseFlags, TaskAttribute,
+    ScsiCommand, ScsiCommandFlags, ScsiResponse, ScsiResponseCode, ScsiResponseFlags, TaskAttribute, cdb_of,
 };
 pub use data::{DataIn, DataInFlags, DataOut, R2t};
 pub use layout::{Final, Immediate, Lun, U24};
