@@ -46,6 +46,8 @@ pub(super) struct Facts {
     pub(super) in_capsule: u32,
     /// Most blocks of a Dataset Management range.
     pub(super) dataset_blocks: u32,
+    /// CAP.TO: how long CSTS.RDY may take to follow CC.EN.
+    pub(super) ready_time: Duration,
 }
 
 pub(super) struct Opened {
@@ -90,6 +92,7 @@ pub(super) async fn open(
         fused: controller.fuses.contains(FusedOperations::COMPARE_AND_WRITE),
         in_capsule: controller.in_capsule_data(),
         dataset_blocks: if nvm.dmrsl == 0 { u32::MAX } else { nvm.dmrsl },
+        ready_time: ready_time(capabilities),
     };
     let geometry = geometry(&namespace, &controller, capabilities)?;
     ask_for_queues(&admin).await?;
@@ -109,37 +112,61 @@ pub(super) async fn open(
     Ok(Opened { admin, queue, geometry, facts })
 }
 
-async fn get(admin: &Rc<Queue>, size: PropertySize, offset: Property) -> Result<u64, OpenError> {
+async fn get(admin: &Rc<Queue>, size: PropertySize, offset: Property) -> Result<u64, IoError> {
     let command = PropertyGet { size, offset }.command(0);
-    let finished = admin.command("Property Get", command, Transfer::Nothing).await;
-    finished.result.map_err(|source| OpenError::Start { command: "Property Get", source })
+    admin.command("Property Get", command, Transfer::Nothing).await.result
 }
 
-async fn configure(admin: &Rc<Queue>, value: ControllerConfiguration) -> Result<(), OpenError> {
+async fn status(admin: &Rc<Queue>) -> Result<ControllerStatus, IoError> {
+    get(admin, PropertySize::FOUR, Property::CSTS).await.map(|value| ControllerStatus(value as u32))
+}
+
+async fn configure(admin: &Rc<Queue>, value: ControllerConfiguration) -> Result<(), IoError> {
     let command = PropertySet { size: PropertySize::FOUR, offset: Property::CC, value: value.0.into() };
-    let finished = admin.command("Property Set", command.command(0), Transfer::Nothing).await;
-    finished.result.map(|_| ()).map_err(|source| OpenError::Start { command: "Property Set", source })
+    admin.command("Property Set", command.command(0), Transfer::Nothing).await.result.map(|_| ())
+}
+
+/// CAP.TO counts halves of a second.
+fn ready_time(capabilities: Capabilities) -> Duration {
+    Duration::from_millis(500) * (capabilities.to() as u32).max(1)
+}
+
+/// Why CSTS.RDY does not follow CC.EN.
+enum Stuck {
+    /// CSTS could not be read.
+    Unread(IoError),
+    /// It says so, or takes too long.
+    Told(String),
+}
+
+/// Waits until CSTS.RDY says what CC.EN was told to be: the answer to Property Set means only that it was told.
+async fn until_ready(ring: &Ring, admin: &Rc<Queue>, ready: bool, patience: Duration) -> Result<(), Stuck> {
+    let since = ring.now();
+    loop {
+        let status = status(admin).await.map_err(Stuck::Unread)?;
+        if status.cfs() == 1 {
+            return Err(Stuck::Told("it reports a fatal status".to_owned()));
+        }
+        if (status.rdy() == 1) == ready {
+            return Ok(());
+        }
+        if ring.now().since(since) > patience {
+            return Err(Stuck::Told(format!("not within {} s", patience.as_secs_f32())));
+        }
+        ring.sleep(READY_PAUSE).await;
+    }
 }
 
 /// Enables the controller and waits until it is ready.
 async fn enable(ring: &Ring, admin: &Rc<Queue>) -> Result<Capabilities, OpenError> {
-    let capabilities = Capabilities(get(admin, PropertySize::EIGHT, Property::CAP).await?);
-    configure(admin, ControllerConfiguration::ENABLED).await?;
-    // CAP.TO counts halves of a second.
-    let patience = Duration::from_millis(500) * (capabilities.to() as u32).max(1);
-    let since = ring.now();
-    loop {
-        let status = ControllerStatus(get(admin, PropertySize::FOUR, Property::CSTS).await? as u32);
-        if status.cfs() == 1 {
-            return Err(ConnectError::NotReady("it reports a fatal status".to_owned()).into());
-        }
-        if status.rdy() == 1 {
-            return Ok(capabilities);
-        }
-        if ring.now().since(since) > patience {
-            return Err(ConnectError::NotReady(format!("not within {} s", patience.as_secs_f32())).into());
-        }
-        ring.sleep(READY_PAUSE).await;
+    let start = |command| move |source| OpenError::Start { command, source };
+    let capabilities = get(admin, PropertySize::EIGHT, Property::CAP).await.map_err(start("Property Get"))?;
+    let capabilities = Capabilities(capabilities);
+    configure(admin, ControllerConfiguration::ENABLED).await.map_err(start("Property Set"))?;
+    match until_ready(ring, admin, true, ready_time(capabilities)).await {
+        Ok(()) => Ok(capabilities),
+        Err(Stuck::Unread(source)) => Err(start("Property Get")(source)),
+        Err(Stuck::Told(why)) => Err(ConnectError::NotReady(why).into()),
     }
 }
 
@@ -149,8 +176,7 @@ pub(super) async fn shut_down(ring: &Ring, admin: &Rc<Queue>) {
     if configure(admin, value).await.is_err() {
         return;
     }
-    while let Ok(status) = get(admin, PropertySize::FOUR, Property::CSTS).await {
-        let status = ControllerStatus(status as u32);
+    while let Ok(status) = status(admin).await {
         if status.shst() == ShutdownStatus::Complete as u32 || status.cfs() == 1 {
             return;
         }
@@ -158,12 +184,14 @@ pub(super) async fn shut_down(ring: &Ring, admin: &Rc<Queue>) {
     }
 }
 
-/// Disables the controller, and waits until nothing of its I/O queues is under way.
-pub(super) async fn reset(admin: &Rc<Queue>) -> Result<(), IoError> {
-    let value = ControllerConfiguration::ENABLED.with_en(0).0.into();
-    let command = PropertySet { size: PropertySize::FOUR, offset: Property::CC, value };
-    let finished = admin.command("Property Set", command.command(0), Transfer::Nothing).await;
-    finished.result.map(|_| ())
+/// Disables the controller, and waits until it says that it is disabled: until then a command of its I/O queues may
+/// still be under way (Base 2.1 sections 3.1.4.5 and 3.1.4.6, CC.EN and CSTS.RDY).
+pub(super) async fn reset(ring: &Ring, admin: &Rc<Queue>, patience: Duration) -> Result<(), IoError> {
+    configure(admin, ControllerConfiguration::ENABLED.with_en(0)).await?;
+    until_ready(ring, admin, false, patience).await.map_err(|stuck| match stuck {
+        Stuck::Unread(error) => error,
+        Stuck::Told(why) => IoError::Connection(format!("the controller was not reset: {why}").into()),
+    })
 }
 
 /// Sends Keep Alive until the queue is gone.

@@ -274,10 +274,10 @@ impl NvmeSession {
     /// Controller Level Reset (Base 2.1 section 3.7.2), which ends the session: when it succeeds, no command of it is
     /// under way any more, whatever was heard of them.
     pub async fn reset(&self) -> Result<(), IoError> {
-        let Owner { admin, queue, .. } = &*self.0;
-        // The I/O connection ends before the answer comes.
+        let Owner { ring, admin, queue, facts, .. } = &*self.0;
+        // The I/O connection ends before the reset is done.
         admin.part(queue);
-        let result = controller::reset(admin).await;
+        let result = controller::reset(ring, admin, facts.ready_time).await;
         queue.fail("the controller was reset");
         admin.fail("the controller was reset");
         result
