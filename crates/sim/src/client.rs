@@ -108,6 +108,8 @@ impl Connector {
         self.options.header_digest = random.bool();
         self.options.data_digest = random.bool();
         self.options.depth = random.u32(2..16);
+        // As the bursts of iSCSI, and not at the borders of anything.
+        self.options.data_pdu = (512 << random.u32(0..10)) + 4 * random.u32(0..128);
         let first_burst = 512 << random.u32(0..10);
         self.options.wishes = Wishes {
             immediate_data: random.bool(),

@@ -5,7 +5,7 @@ mod disks;
 mod mixed;
 
 pub use accidents::{network, power};
-pub use disks::{full_disk, lost_flush, stalled_disk, unreadable_blocks};
+pub use disks::{full_disk, lost_flush, resets_on_stalled_disks, stalled_disk, unreadable_blocks};
 pub use mixed::{calm, rough};
 
 use crate::node::VolumePlan;

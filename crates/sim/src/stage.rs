@@ -82,6 +82,7 @@ impl Stage {
             working: Cell::new(0),
             tolerated: Cell::new(0),
             tolerance: RefCell::new(Rc::new(|_, _, _| false)),
+            resets_one_of: Cell::new(3),
         };
         let mut random = world.random("scenario");
         Stage {

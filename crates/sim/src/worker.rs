@@ -42,6 +42,8 @@ pub struct Control {
     pub tolerated: Cell<u64>,
     /// Errors that are expected.
     pub tolerance: RefCell<Tolerance>,
+    /// One of so many NVMe hosts resets its controller.
+    pub resets_one_of: Cell<u8>,
 }
 
 impl Control {
@@ -152,7 +154,7 @@ impl Worker {
     async fn configure(&mut self, session: &Session) -> bool {
         let Session::Nvme(session) = session else { return false };
         let write_through = self.random.u8(0..4) == 0 && session.set_write_cache(false).await.is_ok();
-        if self.random.u8(0..3) == 0 {
+        if self.random.u8(0..self.control.resets_one_of.get()) == 0 {
             let (session, control, nexus) = (session.clone(), self.control.clone(), self.session);
             let ring = self.connector.ring().clone();
             let span = Duration::from_micros(self.random.u64(500..15_000));

@@ -1,11 +1,14 @@
 //! What the seeded world found in the product: each test is named by its cause.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
+use lab::initiator::Session;
 use plane::Request;
 use plane::disk::{Disk, PreparedFile};
+use ring::Buffer;
 use ring::sim::World;
 use sim::{Client, Server, Transport, VolumePlan};
 
@@ -74,9 +77,46 @@ fn a_controller_that_ends_with_its_shard_keeps_nothing() {
             client.reactor().ring().spawn_later(async move { drop(connector.connect().await) });
         }
         // In the middle of their first commands, whose answers are of 4 KiB.
-        world.run_for(std::time::Duration::from_micros(1000 + 30 * seed)).unwrap();
+        world.run_for(Duration::from_micros(1000 + 30 * seed)).unwrap();
         server.kill();
         drop((server, client));
         assert_eq!(ring::in_use(), 0, "seed {seed}");
+    }
+}
+
+/// The answer to the Property Set that disables a controller says only that it was told; the host took it for the end
+/// of the reset. Until CSTS.RDY is 0, what the disk has may still come.
+#[test]
+fn a_reset_is_over_when_csts_says_so() {
+    for seed in 0..50 {
+        let world = World::new(seed);
+        let plan = VolumePlan::new("demo", 1 << 20, 512);
+        let path = plan.path();
+        let mut server = Server::new(&world, 2, vec![plan]);
+        server.start().unwrap();
+        let client = Client::new(&world, 1);
+        let open = || {
+            let connector = client.connector(&server, Transport::Nvme, 0, 0, 1);
+            let opened = world.block_on(client.reactor(), async move { connector.connect().await.unwrap() });
+            let Session::Nvme(session) = opened.unwrap() else { panic!("another transport") };
+            session
+        };
+        let session = open();
+        server.machine().stall(&path);
+        let write = session.begin_write(0, Buffer::copy_of(&[1; 4096]).share()).unwrap();
+        world.run_for(Duration::from_millis(20)).unwrap();
+        let ended = Rc::new(Cell::new(None));
+        let (reset, told) = (session.clone(), ended.clone());
+        client.reactor().ring().spawn_later(async move { told.set(Some(reset.reset().await.is_ok())) });
+        world.run_for(Duration::from_secs(2)).unwrap();
+        assert_eq!(ended.get(), None, "seed {seed}: over, with a write on its way to the disk");
+        server.machine().release(&path);
+        world.run_until(|| ended.get().is_some()).unwrap();
+        assert_eq!(ended.get(), Some(true), "seed {seed}");
+        let again = open();
+        let reader = again.clone();
+        let read = world.block_on(client.reactor(), async move { reader.read(0, Buffer::new(4096)).await });
+        assert_eq!(read.unwrap().1[..], [1; 4096], "seed {seed}: it waited for the write, which is there");
+        drop(write);
     }
 }

@@ -4,7 +4,7 @@ use sim::scenario;
 use sim::seeds::{Play, run, run_beside_others, run_twice};
 
 /// Each scenario, and how many of its seeds are played again.
-const SCENARIOS: [(&str, Play, u64); 8] = [
+const SCENARIOS: [(&str, Play, u64); 9] = [
     ("power", scenario::power, 5),
     ("network", scenario::network, 5),
     ("calm", scenario::calm, 20),
@@ -13,6 +13,7 @@ const SCENARIOS: [(&str, Play, u64); 8] = [
     ("lost_flush", scenario::lost_flush, 3),
     ("full_disk", scenario::full_disk, 3),
     ("stalled_disk", scenario::stalled_disk, 3),
+    ("resets_on_stalled_disks", scenario::resets_on_stalled_disks, 3),
 ];
 
 #[test]
@@ -53,6 +54,11 @@ fn a_full_disk() {
 #[test]
 fn a_stalled_disk() {
     run("a_stalled_disk", scenario::stalled_disk, 600);
+}
+
+#[test]
+fn resets_on_stalled_disks() {
+    run("resets_on_stalled_disks", scenario::resets_on_stalled_disks, 600);
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub struct OpenOptions {
     pub host_nqn: String,
     /// NVMe: commands that are to be in flight at once; an I/O queue has one entry more.
     pub depth: u32,
+    /// NVMe: bytes of data in one H2CData at most, a multiple of 4, where the controller takes more.
+    pub data_pdu: u32,
     /// Distinguishes sessions of one initiator; from the run's seed.
     pub session_id: u64,
     /// How long a command may take before its connection is given up.
@@ -71,6 +73,7 @@ impl Default for OpenOptions {
             initiator_name: "iqn.2026-11.internal.fels:lab".to_owned(),
             host_nqn: "nqn.2026-11.internal.fels:lab".to_owned(),
             depth: 128,
+            data_pdu: u32::MAX,
             session_id: 0,
             timeout: Duration::from_secs(30),
             null_size: 1 << 40,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use ring::Buffer;
 
+use super::accidents::draw_end;
+use super::mixed::shared;
 use super::volumes;
 use crate::history::Wish;
 use crate::stage::{End, Stage};
@@ -147,6 +149,27 @@ pub fn stalled_disk(seed: u64) -> Result<(u64, u64), Failure> {
     stage.server.machine().release(&path);
     wait(&mut stage, 1..10)?;
     let end = if stage.random.bool() { End::PowerCut } else { End::Stop };
+    stage.end(end)?;
+    stage.leave()
+}
+
+/// The disks stand still, time and again, while NVMe hosts reset their controllers: a reset is over when nothing of the
+/// controller can come any more, and not before.
+pub fn resets_on_stalled_disks(seed: u64) -> Result<(u64, u64), Failure> {
+    let mut stage = Stage::new(seed, 2, shared(), 3);
+    stage.server.start()?;
+    stage.control.resets_one_of.set(1);
+    let depth = stage.random.usize(1..=3);
+    stage.work(6, depth);
+    let path = stage.server.volumes()[0].path();
+    for _ in 0..3 {
+        wait(&mut stage, 1..8)?;
+        stage.server.machine().stall(&path);
+        wait(&mut stage, 2..15)?;
+        stage.server.machine().release(&path);
+    }
+    wait(&mut stage, 1..8)?;
+    let end = draw_end(&mut stage);
     stage.end(end)?;
     stage.leave()
 }

@@ -8,7 +8,7 @@ use crate::node::VolumePlan;
 use crate::stage::Stage;
 
 /// Two volumes, one on a file and one in RAM, small enough for everybody to meet everybody.
-fn shared() -> Vec<VolumePlan> {
+pub(super) fn shared() -> Vec<VolumePlan> {
     vec![
         VolumePlan::new("file", 64 << 10, 512).in_subsystem("both"),
         VolumePlan::new("ram", 64 << 10, 512).in_memory().in_subsystem("both"),

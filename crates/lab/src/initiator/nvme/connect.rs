@@ -117,7 +117,9 @@ pub(super) async fn greet(
     let foreign = |error: std::io::Error| ConnectError::Foreign(error.to_string());
     socket.send(list).await.0.map_err(foreign)?;
     let answer = ring.timeout(GREETING_PATIENCE, response(socket)).await;
-    judge(&answer.ok_or(ConnectError::Silent(GREETING_PATIENCE))??, wanted)
+    let agreed = judge(&answer.ok_or(ConnectError::Silent(GREETING_PATIENCE))??, wanted)?;
+    // PDUs of data end at a multiple of 4 bytes, and none is empty.
+    Ok(Agreed { maxh2cdata: agreed.maxh2cdata.min(options.data_pdu.max(4) & !3), ..agreed })
 }
 
 /// Receives the answer to the greeting, and nothing behind it.

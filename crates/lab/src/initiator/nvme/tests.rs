@@ -370,3 +370,41 @@ fn a_session_is_closed_in_good_order() {
         assert_eq!(session.lost().as_deref(), Some("the session was closed"));
     });
 }
+
+/// The answer to the Property Set that disables a controller says only that it was told.
+#[test]
+fn a_reset_is_done_when_the_controller_says_that_it_is_disabled() {
+    let reset = |script: Script| {
+        run(move |ring| async move {
+            let session = peer::open(&ring, script, |mut peer: Peer| async move {
+                peer.next().await;
+            });
+            let (session, before) = (session.await.unwrap(), ring.now());
+            (session.reset().await, ring.now().since(before))
+        })
+    };
+    let (result, took) = reset(Script { lingers: 30, ..Script::default() });
+    result.unwrap();
+    assert!(took >= Duration::from_millis(30), "it was not waited for: {took:?}");
+    let (result, _) = reset(Script { lingers: 3, fails: true, ..Script::default() });
+    assert!(reason(result).contains("was not reset: it reports a fatal status"));
+    // CAP.TO of the peer is a second.
+    let (result, _) = reset(Script { lingers: u32::MAX, ..Script::default() });
+    assert!(reason(result).contains("was not reset: not within 1 s"));
+}
+
+#[test]
+fn output_is_cut_as_small_as_it_is_wished() {
+    run(|ring| async move {
+        let script = Script { data_pdu: 516, ..Script::default() };
+        let session = peer::open(&ring, script, |mut peer: Peer| async move {
+            let (command, _) = peer.command().await;
+            let got = peer.output(&command, 1, 0, 20_480, 516).await;
+            assert!(got == data(20_480));
+            peer.end(&command, GOOD, 0).await;
+            peer.next().await;
+        });
+        let session = session.await.unwrap();
+        session.write(0, Buffer::copy_of(&data(20_480)).share(), false).await.unwrap();
+    });
+}

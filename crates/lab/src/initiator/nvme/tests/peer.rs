@@ -24,6 +24,8 @@ pub struct Script {
     pub digests: DigestFlags,
     pub cpda: u8,
     pub maxh2cdata: u32,
+    /// What the host wishes to be at most in one H2CData.
+    pub data_pdu: u32,
     /// Bytes of in-capsule data of the I/O queue.
     pub in_capsule: u32,
     pub commands: OptionalCommands,
@@ -33,6 +35,9 @@ pub struct Script {
     pub connect: (Status, u64),
     /// It does not know NVMe.
     pub garbage: bool,
+    /// So often it says after a reset that it is still ready, and then that it is not, or that it has failed.
+    pub lingers: u32,
+    pub fails: bool,
     pub depth: u32,
     pub timeout: Duration,
 }
@@ -43,11 +48,14 @@ impl Default for Script {
             digests: DigestFlags::empty(),
             cpda: 0,
             maxh2cdata: 8192,
+            data_pdu: u32::MAX,
             in_capsule: 4096,
             commands: OptionalCommands::all(),
             dataset_blocks: 0,
             connect: (Status::SUCCESSFUL_COMPLETION, 0),
             garbage: false,
+            lingers: 0,
+            fails: false,
             depth: 8,
             timeout: Duration::from_secs(20),
         }
@@ -97,6 +105,7 @@ pub async fn open<F: Future<Output = ()> + 'static>(
         header_digest: script.digests.contains(DigestFlags::HEADER),
         data_digest: script.digests.contains(DigestFlags::DATA),
         depth: script.depth,
+        data_pdu: script.data_pdu,
         timeout: script.timeout,
         ..OpenOptions::default()
     };
@@ -175,7 +184,7 @@ impl Peer {
 
     /// The admin queue, for as long as it is there.
     async fn serve_admin(mut self, script: Script) {
-        let (mut enabled, mut left) = (false, false);
+        let (mut enabled, mut left, mut lingers) = (false, false, 0);
         while let Some((header, data)) = self.next().await {
             let command = CapsuleCmd::decode(header.first_chunk().unwrap()).command;
             if command.opcode != fabrics::OPCODE {
@@ -195,11 +204,16 @@ impl Peer {
                 }
                 CommandType::PROPERTY_GET => match PropertyGet::of(&command).offset {
                     Property::CAP => result = Capabilities::default().with_mqes(127).with_to(2).0,
+                    Property::CSTS if lingers > 0 => {
+                        lingers -= 1;
+                        result = if script.fails && lingers == 0 { 0b11 } else { 0b01 };
+                    }
                     Property::CSTS => result = u64::from(enabled) | u64::from(left) << 3,
                     other => panic!("{other:?}"),
                 },
                 CommandType::PROPERTY_SET => {
                     let value = ControllerConfiguration(PropertySet::of(&command).value as u32);
+                    lingers = if enabled && value.en() == 0 { script.lingers } else { 0 };
                     (enabled, left) = (value.en() == 1, value.shutdown() == Shutdown::Normal);
                 }
                 other => panic!("{other:?}"),
