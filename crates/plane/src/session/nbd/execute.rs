@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use ring::{Buffer, Shared};
-use wire::nbd::{Command, CommandFlags, Request as WireRequest};
+use wire::nbd::{Command, CommandFlags, REQUEST_LENGTH, Request as WireRequest};
 
 use super::connection::{Connection, Slot};
 use super::errors::{Refused, errno};
@@ -35,6 +35,15 @@ impl Transmission {
     /// Whether a request may be carried out.
     pub fn judge(&self, request: &WireRequest) -> Result<(), Refused> {
         judge(request, self.channel.geometry(), self.connection.structured.get(), self.base_allocation)
+    }
+
+    /// A request with this header will come next. Only a hint: while one is worked on, the memory for it comes nearer.
+    pub fn expect(&self, header: &[u8; REQUEST_LENGTH]) {
+        if let Ok(request) = WireRequest::decode(header)
+            && matches!(request.command, Command::READ | Command::WRITE)
+        {
+            self.channel.expect(Extent::new(request.offset, request.length.into()));
+        }
     }
 
     /// Begins a request that was judged; `buffer` has the payload of a write.

@@ -40,6 +40,10 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
         if request.command == Command::DISC {
             return Ok(());
         }
+        let payload = if request.command == Command::WRITE { request.length as usize } else { 0 };
+        if let Some(next) = reader.peek::<REQUEST_LENGTH>(payload) {
+            transmission.expect(next);
+        }
         take(transmission, &request, reader).await?;
         if connection.outgoing.is_closed() {
             return Ok(());

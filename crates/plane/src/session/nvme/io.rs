@@ -40,6 +40,18 @@ fn extent(channel: &Channel, slba: u64, blocks: u64) -> Result<Extent, Status> {
     }
 }
 
+/// A command that will come next. Only a hint.
+pub fn expect(command: &Command, channels: &Channels) {
+    if matches!(Opcode(command.opcode), Opcode::READ | Opcode::WRITE)
+        && let Ok(channel) = channel(channels, command.nsid)
+    {
+        let range = BlockRange::of(command);
+        if let Ok(extent) = extent(channel, range.slba, range.blocks().into()) {
+            channel.expect(extent);
+        }
+    }
+}
+
 /// A range of a read, write or compare: it has to fit into one transfer (MDTS).
 fn transfer(channel: &Channel, command: &Command) -> Result<(Extent, RangeFlags), Status> {
     let range = BlockRange::without_protection(command)?;

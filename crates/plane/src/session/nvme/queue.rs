@@ -210,6 +210,13 @@ impl Queue {
         if self.qid == 0 { Status::TRANSIENT_TRANSPORT_ERROR } else { Status::NAMESPACE_NOT_READY }
     }
 
+    /// A command that will come next. Only a hint.
+    pub fn expect(&self, command: &Command) {
+        if let Role::Io(namespaces) = &self.role {
+            io::expect(command, &namespaces.channels.borrow());
+        }
+    }
+
     fn begin(self: &Rc<Self>, id: SlotId, command: &Command, data: Buffer) -> Result<(), Status> {
         let place = command.data_place(data.len() as u32)?;
         let wanted = match &self.role {

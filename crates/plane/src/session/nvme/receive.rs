@@ -129,6 +129,15 @@ pub async fn first_capsule(connection: &Connection, reader: &mut Reader) -> Resu
     Ok((CapsuleCmd::decode(pdu.bytes()).command, data))
 }
 
+/// While one PDU is worked on, of which `rest` bytes have still to be taken, the memory for the next one comes nearer.
+fn look_ahead(queue: &Queue, reader: &Reader, rest: usize) {
+    if let Some(next) = reader.peek::<{ CapsuleCmd::LENGTH }>(rest)
+        && next[0] == PduType::CAPSULE_CMD.0
+    {
+        queue.expect(&CapsuleCmd::decode(next).command);
+    }
+}
+
 /// Receives the commands of a queue until its connection ends.
 pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> {
     let connection = queue.connection.clone();
@@ -137,6 +146,7 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
     let limit = move |kind| if kind == PduType::CAPSULE_CMD { in_capsule } else { NVME_MAXH2CDATA };
     while !connection.outgoing.is_closed() {
         let pdu = next(reader, framing, limit).await?;
+        look_ahead(queue, reader, pdu.shape.data + pdu.shape.trailer());
         match pdu.common.pdu_type {
             PduType::CAPSULE_CMD => {
                 let command = CapsuleCmd::decode(pdu.bytes()).command;
