@@ -10,7 +10,7 @@ DATA := fels-data
 # What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
 # initiators, and an emulator to boot a kernel in.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
-                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin fio
+                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio
 # What the side-by-side needs: the other servers, and the clients that are not ours.
 PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux
 
