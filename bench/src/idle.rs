@@ -24,9 +24,9 @@ const TELL_DEADLINE: Duration = Duration::from_secs(10);
 const IDLE_BYTES: u64 = 64 << 20;
 /// NVMe hosts that share the sessions: a subsystem takes no more than 64 controllers of one host.
 const HOSTS: u32 = 20;
-/// How long the server is watched: keep-alives that hosts send every ten seconds and the server's own pings have their
+/// How long the server is watched: keep-alives that hosts send every 15 seconds and the server's own pings have their
 /// share in it.
-const WATCHED: Duration = Duration::from_secs(20);
+const WATCHED: Duration = Duration::from_secs(30);
 /// How long it is watched while no client runs: less than what a client may be silent for.
 const ALONE: Duration = Duration::from_secs(8);
 

@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crate::client::{Window, fio_arguments};
+use crate::client::{Request, Window, fio_arguments};
 use crate::cpu::resident_kib;
 use crate::error::Error;
 use crate::idle;
 use crate::output;
 use crate::process::CommandLine;
-use crate::rows::{Kind, Row, START_VOLUMES};
+use crate::rows::{Kind, Load, Row, START_VOLUMES};
 use crate::run::{Bed, Outcome};
 use crate::server::{Backing, FelsOptions, Place, Program, Running, Server, start_fels, write_file};
 use crate::stats::{Fact, Sample};
@@ -19,6 +19,10 @@ use crate::stats::{Fact, Sample};
 pub const FIO: &str = "fio";
 /// Rounds of these rows at most: they take longer.
 const MOST_ROUNDS: u32 = 3;
+/// How long a command to the machine may take.
+const TELL_DEADLINE: Duration = Duration::from_secs(10);
+/// Bytes of each of three volumes at most.
+const SHARED_BYTES: u64 = 512 << 20;
 /// Bytes of each of many volumes.
 const SMALL_BYTES: u64 = 256 << 10;
 /// Bytes of the file on the disk.
@@ -46,7 +50,11 @@ fn sessions_of(bed: &Bed<'_>, row: &Row, server: &Server, running: &mut Running)
     bed.clients.run(&row.request(&server.program, &url), &[running.id()])
 }
 
-/// The same sessions on one shard and on two, in turn. Two shards use the client's core as well: what counts is CPU time.
+/// The same sessions on a server of two shards, and half of them on each of two servers of one shard, in turn.
+///
+/// Two shards and the clients share two cores, so that batches are smaller and cores look and sleep more often than with
+/// one shard that is full. Two servers of one shard have the very same share of the cores, of looking and of batches,
+/// and share nothing with each other: what two shards cost more than they is what spreading costs.
 fn shards(
     bed: &Bed<'_>,
     outcome: &mut Outcome,
@@ -55,19 +63,24 @@ fn shards(
     binary: &Path,
     rounds: u32,
 ) -> Result<(), Error> {
-    let both = format!("{},{}", bed.place.cores, bed.place.client_cores);
+    let cores = [bed.place.cores, bed.place.client_cores];
+    let both = cores.join(",");
     let start = |shards: u32, cores: &str| {
         let options = FelsOptions { shards, volumes: 1, backing: Backing::Memory };
-        let running = start_fels(binary, &options, &Place { cores, ..bed.place })?;
+        let volume_bytes = bed.place.volume_bytes.min(SHARED_BYTES);
+        let running = start_fels(binary, &options, &Place { cores, volume_bytes, ..bed.place })?;
         running.fill(&bed.place)?;
         Ok::<_, Error>(running)
     };
-    let (mut one, mut two) = (start(1, bed.place.cores)?, start(2, &both)?);
+    let (one, other, two) = (start(1, cores[0])?, start(1, cores[1])?, start(2, &both)?);
+    for (shard, core) in cores.iter().enumerate() {
+        pin(bed, &two, &format!("shard-{shard}"), core)?;
+    }
     for round in 1..=rounds {
         for server in ours {
-            let of_one = sessions_of(bed, row, server, &mut one)?;
-            let of_two = sessions_of(bed, row, server, &mut two)?;
-            let samples = [("1 shard", of_one), ("2 shards", of_two)].map(|(shards, window)| {
+            let apart = halves(bed, row, server, [&one, &other])?;
+            let spread = halves(bed, row, server, [&two, &two])?;
+            let samples = [("2 x 1 shard", apart), ("2 shards", spread)].map(|(shards, window)| {
                 Sample::new(row, &format!("{}, {shards}", server.name), round, &window)
             });
             let value = samples[1].server_us / samples[0].server_us;
@@ -76,6 +89,33 @@ fn shards(
             outcome.facts.push(Fact::new(row, &server.name, round, "CPU of two shards / one", "", value));
         }
     }
+    Ok(())
+}
+
+/// Half of the sessions on each of two servers, or all on one.
+fn halves(bed: &Bed<'_>, row: &Row, server: &Server, on: [&Running; 2]) -> Result<Window, Error> {
+    let load = Load { sessions: row.load.sessions / 2, ..row.load };
+    let url = |running: &Running| running.url(server.protocol).unwrap_or_default().to_owned();
+    let urls = on.map(url);
+    let request = |url| Request { load: &load, ..row.request(&server.program, url) };
+    let mut ids = on.map(Running::id).to_vec();
+    ids.dedup();
+    bed.clients.run_together(&[request(&urls[0]), request(&urls[1])], &ids)
+}
+
+/// Keeps the thread of this name on a core.
+fn pin(bed: &Bed<'_>, running: &Running, name: &str, core: &str) -> Result<(), Error> {
+    let tasks = format!("/proc/{}/task", running.id());
+    let listed = fs::read_dir(&tasks).map_err(Error::io(format!("cannot read {tasks}")))?;
+    let is_it = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    let Some(thread) = listed.flatten().find(is_it) else {
+        return Err(Error::Options(format!("the server has no thread '{name}'")));
+    };
+    let id = thread.file_name().to_string_lossy().into_owned();
+    let line = CommandLine::new("taskset", ["-p", "-c", core, &id]);
+    line.run(&bed.place.work.join("taskset.log"), TELL_DEADLINE, bed.place.interrupt)?;
     Ok(())
 }
 
