@@ -1,7 +1,7 @@
 //! The clients, their command lines, and what they reach in one window.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -16,8 +16,10 @@ use crate::server::Program;
 const MARGIN: Duration = Duration::from_millis(250);
 /// Between two readings of CPU times.
 const BETWEEN_READINGS: Duration = Duration::from_millis(50);
-/// Where the lab writes its figures.
-const LAB_JSON: &str = "lab.json";
+/// Where the lab writes its figures, the first of those that run together and the others.
+fn lab_json(work: &Path, number: usize) -> PathBuf {
+    work.join(format!("lab-{number}.json"))
+}
 
 /// Where and how clients run.
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +69,7 @@ impl Clients<'_> {
     pub fn commands(&self, request: &Request<'_>) -> Vec<CommandLine> {
         let lines = match (request.client, request.program) {
             (Client::Lab, Program::Bare { spin }) => vec![self.bare(request, *spin)],
-            (Client::Lab, _) => vec![self.lab(request)],
+            (Client::Lab, _) => vec![self.lab(request, 0)],
             (Client::Fio, _) => vec![self.fio(request)],
             (Client::IscsiPerf, _) => {
                 (0..request.load.sessions).map(|number| self.iscsi_perf(request, number)).collect()
@@ -76,7 +78,7 @@ impl Clients<'_> {
         lines.into_iter().map(|line| line.on_core(self.cores)).collect()
     }
 
-    fn lab(&self, request: &Request<'_>) -> CommandLine {
+    fn lab(&self, request: &Request<'_>, number: usize) -> CommandLine {
         let load = request.load;
         let mut arguments: Vec<String> =
             ["lab", "run", "--no-ceiling", "--threads", "1"].map(str::to_owned).into();
@@ -92,7 +94,7 @@ impl Clients<'_> {
         if let Some(rate) = request.rate {
             flag("rate", format!("{rate:.3}"));
         }
-        flag("json", self.work.join(LAB_JSON).display().to_string());
+        flag("json", lab_json(self.work, number).display().to_string());
         CommandLine::new(self.fels.display().to_string(), arguments)
     }
 
@@ -143,13 +145,26 @@ impl Clients<'_> {
     pub fn run(&self, request: &Request<'_>, servers: &[u32]) -> Result<Window, Error> {
         self.run_lines(&self.commands(request), servers, |outputs| match (request.client, request.program) {
             (Client::Lab, Program::Bare { .. }) => output::bare(&outputs[0], request.load),
-            (Client::Lab, _) => {
-                let path = self.work.join(LAB_JSON);
-                let context = format!("cannot read {}", path.display());
-                output::lab(&fs::read_to_string(&path).map_err(Error::io(context))?)
-            }
+            (Client::Lab, _) => self.figures_of_lab(0),
             (Client::Fio, _) => output::fio(&outputs[0]),
             (Client::IscsiPerf, _) => output::iscsi_perf_all(outputs, request.load),
+        })
+    }
+
+    fn figures_of_lab(&self, number: usize) -> Result<Figures, Error> {
+        let path = lab_json(self.work, number);
+        let context = format!("cannot read {}", path.display());
+        output::lab(&fs::read_to_string(&path).map_err(Error::io(context))?)
+    }
+
+    /// Runs labs at the same time as one window.
+    pub fn run_together(&self, requests: &[Request<'_>], servers: &[u32]) -> Result<Window, Error> {
+        let line = |(number, request)| self.lab(request, number).on_core(self.cores);
+        let lines: Vec<CommandLine> = requests.iter().enumerate().map(line).collect();
+        self.run_lines(&lines, servers, |_| {
+            let all: Vec<Figures> =
+                (0..requests.len()).map(|number| self.figures_of_lab(number)).collect::<Result<_, _>>()?;
+            Ok(Figures::of_all(&all))
         })
     }
 

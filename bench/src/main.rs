@@ -10,6 +10,7 @@ mod client;
 mod congestion;
 mod cpu;
 mod error;
+mod idle;
 mod limit;
 mod machine;
 mod output;

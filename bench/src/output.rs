@@ -23,6 +23,23 @@ pub struct Figures {
     pub p99_9_us: Option<f64>,
 }
 
+impl Figures {
+    /// Those of clients that ran together, as one: of latencies the mean over all requests, of percentiles the worst.
+    pub fn of_all(all: &[Figures]) -> Figures {
+        let sum = |part: fn(&Figures) -> f64| all.iter().map(part).sum::<f64>();
+        let worst = |part: fn(&Figures) -> Option<f64>| all.iter().filter_map(part).reduce(f64::max);
+        let iops = sum(|one| one.iops);
+        Figures {
+            iops,
+            mib_per_s: sum(|one| one.mib_per_s),
+            mean_us: sum(|one| one.iops * one.mean_us) / iops,
+            p50_us: worst(|one| one.p50_us),
+            p99_us: worst(|one| one.p99_us),
+            p99_9_us: worst(|one| one.p99_9_us),
+        }
+    }
+}
+
 fn wrong(program: &'static str, reason: impl Into<String>) -> Error {
     Error::Output { program, reason: reason.into() }
 }

@@ -140,7 +140,11 @@ pub const ROWS: &[Row] = &[
     Row { kind: Kind::Tail, ..row("tail", "4 KiB random read at 70 % of the peak, 99.9 % / mean", READ_4K) },
     Row {
         kind: Kind::Shards,
-        ..row("shards", "4 KiB random read, 8 sessions x 8, one shard and two", load(100, true, 4096, 8, 8))
+        ..row(
+            "shards",
+            "4 KiB random read, 8 sessions x 8, two servers of one shard and one of two",
+            load(100, true, 4096, 8, 8),
+        )
     },
     Row { kind: Kind::Idle, ..row("idle", "1000 idle sessions", load(100, true, 4096, 1, IDLE_SESSIONS)) },
     Row { kind: Kind::Start, ..row("start", "start with 10,000 volumes", READ_4K_ALONE) },

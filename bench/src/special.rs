@@ -1,17 +1,16 @@
-//! The rows that are more than one load on a server that runs: sessions that idle, shards, the start, files on a disk.
+//! The rows that are more than one load on a server that runs: shards, the start, files on a disk, and those of [`idle`].
 
-use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::client::{Window, fio_arguments};
-use crate::cpu::{Reading, resident_kib};
+use crate::client::{Request, Window, fio_arguments};
+use crate::cpu::resident_kib;
 use crate::error::Error;
+use crate::idle;
 use crate::output;
 use crate::process::CommandLine;
-use crate::rows::{IDLE_SESSIONS, Kind, Row, START_VOLUMES};
+use crate::rows::{Kind, Load, Row, START_VOLUMES};
 use crate::run::{Bed, Outcome};
 use crate::server::{Backing, FelsOptions, Place, Program, Running, Server, start_fels, write_file};
 use crate::stats::{Fact, Sample};
@@ -20,12 +19,10 @@ use crate::stats::{Fact, Sample};
 pub const FIO: &str = "fio";
 /// Rounds of these rows at most: they take longer.
 const MOST_ROUNDS: u32 = 3;
-/// How long all sessions may take until they stand.
-const SESSIONS_DEADLINE: Duration = Duration::from_secs(60);
-/// How long no connection more comes before anything is measured.
-const SETTLE: Duration = Duration::from_secs(1);
-/// Bytes of the volume of idle sessions.
-const IDLE_BYTES: u64 = 64 << 20;
+/// How long a command to the machine may take.
+const TELL_DEADLINE: Duration = Duration::from_secs(10);
+/// Bytes of each of three volumes at most.
+const SHARED_BYTES: u64 = 512 << 20;
 /// Bytes of each of many volumes.
 const SMALL_BYTES: u64 = 256 << 10;
 /// Bytes of the file on the disk.
@@ -40,7 +37,7 @@ pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Er
     let rounds = bed.options.rounds().min(MOST_ROUNDS);
     match row.kind {
         Kind::Shards => shards(bed, outcome, row, &ours, &binary, rounds),
-        Kind::Idle => idle(bed, outcome, row, &ours, &binary),
+        Kind::Idle => idle::measure(bed, outcome, row, &ours, &binary),
         Kind::Start => (1..=rounds).try_for_each(|round| start(bed, outcome, row, &binary, round)),
         Kind::File => file(bed, outcome, row, &ours, &binary, rounds),
         Kind::Closed | Kind::Tail => Ok(()),
@@ -53,7 +50,11 @@ fn sessions_of(bed: &Bed<'_>, row: &Row, server: &Server, running: &mut Running)
     bed.clients.run(&row.request(&server.program, &url), &[running.id()])
 }
 
-/// The same sessions on one shard and on two, in turn. Two shards use the client's core as well: what counts is CPU time.
+/// The same sessions on a server of two shards, and half of them on each of two servers of one shard, in turn.
+///
+/// Two shards and the clients share two cores, so that batches are smaller and cores look and sleep more often than with
+/// one shard that is full. Two servers of one shard have the very same share of the cores, of looking and of batches,
+/// and share nothing with each other: what two shards cost more than they is what spreading costs.
 fn shards(
     bed: &Bed<'_>,
     outcome: &mut Outcome,
@@ -62,19 +63,24 @@ fn shards(
     binary: &Path,
     rounds: u32,
 ) -> Result<(), Error> {
-    let both = format!("{},{}", bed.place.cores, bed.place.client_cores);
+    let cores = [bed.place.cores, bed.place.client_cores];
+    let both = cores.join(",");
     let start = |shards: u32, cores: &str| {
         let options = FelsOptions { shards, volumes: 1, backing: Backing::Memory };
-        let running = start_fels(binary, &options, &Place { cores, ..bed.place })?;
+        let volume_bytes = bed.place.volume_bytes.min(SHARED_BYTES);
+        let running = start_fels(binary, &options, &Place { cores, volume_bytes, ..bed.place })?;
         running.fill(&bed.place)?;
         Ok::<_, Error>(running)
     };
-    let (mut one, mut two) = (start(1, bed.place.cores)?, start(2, &both)?);
+    let (one, other, two) = (start(1, cores[0])?, start(1, cores[1])?, start(2, &both)?);
+    for (shard, core) in cores.iter().enumerate() {
+        pin(bed, &two, &format!("shard-{shard}"), core)?;
+    }
     for round in 1..=rounds {
         for server in ours {
-            let of_one = sessions_of(bed, row, server, &mut one)?;
-            let of_two = sessions_of(bed, row, server, &mut two)?;
-            let samples = [("1 shard", of_one), ("2 shards", of_two)].map(|(shards, window)| {
+            let apart = halves(bed, row, server, [&one, &other])?;
+            let spread = halves(bed, row, server, [&two, &two])?;
+            let samples = [("2 x 1 shard", apart), ("2 shards", spread)].map(|(shards, window)| {
                 Sample::new(row, &format!("{}, {shards}", server.name), round, &window)
             });
             let value = samples[1].server_us / samples[0].server_us;
@@ -86,89 +92,31 @@ fn shards(
     Ok(())
 }
 
-/// CPU time and memory of sessions that ask nothing.
-fn idle(
-    bed: &Bed<'_>,
-    outcome: &mut Outcome,
-    row: &Row,
-    ours: &[Server],
-    binary: &Path,
-) -> Result<(), Error> {
-    for server in ours {
-        let place = Place { volume_bytes: IDLE_BYTES, ..bed.place };
-        let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Memory };
-        let running = start_fels(binary, &options, &place)?;
-        let url = running.url(server.protocol).unwrap_or_default();
-        let memory = || resident_kib(running.id()).unwrap_or(0);
-        let before_kib = memory();
-        // The first request of every session but one is due long after the end.
-        let arguments = [
-            "lab",
-            "run",
-            "--no-ceiling",
-            "--threads",
-            "1",
-            "--depth",
-            "1",
-            "--rate",
-            "0.001",
-            "--time",
-            "600",
-        ];
-        let mut arguments: Vec<String> = arguments.map(str::to_owned).into();
-        arguments.extend([
-            "--jobs".to_owned(),
-            IDLE_SESSIONS.to_string(),
-            "--target".to_owned(),
-            url.to_owned(),
-        ]);
-        let line = CommandLine::new(bed.clients.fels.display().to_string(), arguments)
-            .on_core(bed.place.client_cores);
-        let log = bed.place.work.join("idle.log");
-        let mut client = line.spawn(&log)?;
-        let port = port_of(url).unwrap_or_default();
-        // Some protocols have several connections for a session: wait until no more come.
-        let seen = Cell::new((0, Instant::now()));
-        client.wait_until(SESSIONS_DEADLINE, bed.place.interrupt, |_| {
-            let stand = established(port);
-            if stand != seen.get().0 {
-                seen.set((stand, Instant::now()));
-            }
-            stand >= IDLE_SESSIONS as usize && seen.get().1.elapsed() > SETTLE
-        })?;
-        client.expect_running()?;
-        let ids = [running.id()];
-        let before = Reading::now(&ids, &[])?;
-        sleep(Duration::from_secs(u64::from(bed.options.seconds()) + 2));
-        let spent = Reading::now(&ids, &[])?.since(&before, bed.clients.ticks_per_second);
-        client.expect_running()?;
-        let percent = spent.server_s / spent.wall_s * 100.0;
-        let kib =
-            (crate::stats::float(memory()) - crate::stats::float(before_kib)) / f64::from(IDLE_SESSIONS);
-        eprintln!("{}: {} {percent:.3} % CPU, {kib:.1} KiB a session", row.name, server.name);
-        outcome.facts.push(Fact::new(row, &server.name, 1, "CPU", "%", percent));
-        outcome.facts.push(Fact::new(row, &server.name, 1, "memory of a session", "KiB", kib));
-    }
-    Ok(())
+/// Half of the sessions on each of two servers, or all on one.
+fn halves(bed: &Bed<'_>, row: &Row, server: &Server, on: [&Running; 2]) -> Result<Window, Error> {
+    let load = Load { sessions: row.load.sessions / 2, ..row.load };
+    let url = |running: &Running| running.url(server.protocol).unwrap_or_default().to_owned();
+    let urls = on.map(url);
+    let request = |url| Request { load: &load, ..row.request(&server.program, url) };
+    let mut ids = on.map(Running::id).to_vec();
+    ids.dedup();
+    bed.clients.run_together(&[request(&urls[0]), request(&urls[1])], &ids)
 }
 
-/// The port of an address such as `nvme://127.0.0.1:4420/x`.
-fn port_of(url: &str) -> Option<u16> {
-    url.split_once("://")?.1.split(['/', '?']).next()?.rsplit_once(':')?.1.parse().ok()
-}
-
-/// Connections that stand at a port of this machine, counted at the server's end.
-fn established(port: u16) -> usize {
-    fs::read_to_string("/proc/net/tcp").map_or(0, |text| established_in(&text, port))
-}
-
-fn established_in(tcp: &str, port: u16) -> usize {
-    let local = format!(":{port:04X}");
-    let stands = |line: &&str| {
-        let fields: Vec<&str> = line.split_whitespace().take(4).collect();
-        matches!(fields[..], [_, address, _, "01"] if address.ends_with(&local))
+/// Keeps the thread of this name on a core.
+fn pin(bed: &Bed<'_>, running: &Running, name: &str, core: &str) -> Result<(), Error> {
+    let tasks = format!("/proc/{}/task", running.id());
+    let listed = fs::read_dir(&tasks).map_err(Error::io(format!("cannot read {tasks}")))?;
+    let is_it = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim_end() == name)
     };
-    tcp.lines().filter(stands).count()
+    let Some(thread) = listed.flatten().find(is_it) else {
+        return Err(Error::Options(format!("the server has no thread '{name}'")));
+    };
+    let id = thread.file_name().to_string_lossy().into_owned();
+    let line = CommandLine::new("taskset", ["-p", "-c", core, &id]);
+    line.run(&bed.place.work.join("taskset.log"), TELL_DEADLINE, bed.place.interrupt)?;
+    Ok(())
 }
 
 /// The time from the start until many volumes are served.
@@ -241,27 +189,4 @@ fn fio_on(bed: &Bed<'_>, row: &Row, path: &Path, bytes: u64) -> Result<Window, E
     arguments.push(format!("--filename={}", path.display()));
     let line = CommandLine::new("fio", arguments).on_core(bed.place.cores);
     bed.clients.run_lines(&[line], &[], |outputs| output::fio(&outputs[0]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ports_are_found_in_addresses() {
-        assert_eq!(port_of("nvme://127.0.0.1:4420/nqn.2026-11.internal:x/1"), Some(4420));
-        assert_eq!(port_of("nbd://127.0.0.1:10809"), Some(10809));
-        assert_eq!(port_of("null:"), None);
-    }
-
-    #[test]
-    fn only_connections_that_stand_at_the_server_s_end_count() {
-        let tcp = "  sl  local_address rem_address   st tx_queue rx_queue\n\
-             0: 0100007F:1144 00000000:0000 0A 00000000:00000000 00:00000000\n\
-             1: 0100007F:1144 0100007F:9C40 01 00000000:00000000 00:00000000\n\
-             2: 0100007F:9C40 0100007F:1144 01 00000000:00000000 00:00000000\n\
-             3: 0100007F:1144 0100007F:9C41 06 00000000:00000000 00:00000000\n";
-        assert_eq!(established_in(tcp, 4420), 1);
-        assert_eq!(established_in("", 4420), 0);
-    }
 }

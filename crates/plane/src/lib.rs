@@ -16,6 +16,7 @@ pub mod shard;
 pub mod spread;
 pub mod transport;
 pub mod volume;
+pub mod watch;
 
 pub use error::{Error, ErrorKind};
 pub use request::{Completion, Extent, Flags, Geometry, Io, Request, Run, Verb};

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use ring::{Receiver, Ring, Sender, mailbox};
 
 use crate::volume::Channel;
+use crate::watch::{Watch, Watched};
 
 type Job = Box<dyn FnOnce(Rc<Shard>) + Send>;
 
@@ -40,6 +41,7 @@ pub struct Shard {
     peers: Peers,
     volumes: RefCell<Vec<Rc<Channel>>>,
     services: RefCell<Vec<Rc<dyn Any>>>,
+    watch: Rc<Watch>,
 }
 
 impl Shard {
@@ -53,6 +55,7 @@ impl Shard {
     ) -> Rc<Shard> {
         let shard = Rc::new(Shard {
             index,
+            watch: Watch::new(ring.clone()),
             ring,
             peers,
             volumes: RefCell::new(volumes),
@@ -100,6 +103,11 @@ impl Shard {
     /// This core's handles of all volumes.
     pub fn volumes(&self) -> Vec<Rc<Channel>> {
         self.volumes.borrow().clone()
+    }
+
+    /// Looks at `watched` now and then, as long as it is there.
+    pub fn watch<T: Watched + 'static>(&self, watched: &Rc<T>) {
+        self.watch.add(watched);
     }
 
     /// Puts what one session room keeps on this core where messages from other cores find it.

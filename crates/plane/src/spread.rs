@@ -1,4 +1,4 @@
-//! Connections that come in on one core are handed to all cores in turn.
+//! Connections that come in on one core are spread over all cores.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -20,13 +20,18 @@ pub trait Welcome: 'static {
     /// Whether no more connections are taken.
     fn is_draining(&self) -> bool;
 
+    /// The core of the next connection, after one that came to core `last`. It is welcomed there.
+    fn next_core(&self, last: usize) -> usize {
+        (last + 1) % self.shard().count()
+    }
+
     /// A new connection of this core.
     fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer);
 }
 
-/// Takes connections from `listener` and spreads them over all cores in turn.
+/// Takes connections from `listener` and spreads them over all cores.
 pub async fn accept<S: Welcome>(service: Rc<S>, listener: Rc<Listener>) {
-    let mut turn = 0;
+    let mut last = 0;
     while !service.is_draining() {
         let (socket, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -38,8 +43,8 @@ pub async fn accept<S: Welcome>(service: Rc<S>, listener: Rc<Listener>) {
             }
         };
         let Some(socket) = socket.detach() else { continue };
-        turn = (turn + 1) % service.shard().count();
-        service.shard().tell(turn, move |shard| {
+        last = service.next_core(last);
+        service.shard().tell(last, move |shard| {
             if let Some(service) = shard.service::<S>() {
                 service.welcome(socket, peer);
             }

@@ -73,6 +73,7 @@ pub(crate) struct Inner {
     pub(crate) driver: Driver,
     now: Cell<Instant>,
     patience: RefCell<Patience>,
+    turns: Cell<u64>,
 }
 
 /// A handle to the reactor of this core; clones are cheap. Not `Send`.
@@ -97,7 +98,9 @@ impl Reactor {
 
     pub(crate) fn with_driver(executor: Executor, driver: Driver, look: Duration) -> Reactor {
         let (now, patience) = (Cell::new(driver.now()), RefCell::new(Patience::new(look)));
-        Reactor { ring: Ring(Rc::new(Inner { executor, table: RefCell::default(), driver, now, patience })) }
+        let table = RefCell::default();
+        let turns = Cell::new(0);
+        Reactor { ring: Ring(Rc::new(Inner { executor, table, driver, now, patience, turns })) }
     }
 
     /// The handle for everything that runs here.
@@ -155,6 +158,7 @@ impl Ring {
     pub(crate) fn turn(&self, polls: usize, done: impl Fn() -> bool) {
         let inner = &self.0;
         enter(&inner.executor, || {
+            inner.turns.set(inner.turns.get() + 1);
             inner.now.set(inner.driver.now());
             inner.executor.collect(inner.now.get());
             inner.executor.run(polls);
@@ -201,6 +205,11 @@ impl Ring {
     /// The clock as it stood when this turn began: costs nothing.
     pub fn turn_time(&self) -> Instant {
         self.0.now.get()
+    }
+
+    /// How many turns this reactor has made: a core that nobody asks anything makes few.
+    pub fn turns(&self) -> u64 {
+        self.0.turns.get()
     }
 
     /// Waits until `deadline`.

@@ -16,6 +16,9 @@ use crate::error::{Error, ErrorKind};
 use crate::limits::FILL_BYTES;
 use crate::request::{Completion, Extent, Flags, Geometry, Io, Request, Run, Verb};
 
+/// EMFILE.
+const TOO_MANY_OPEN_FILES: i32 = 24;
+
 /// Why a file cannot be a volume. Sentences for people, with a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -70,6 +73,9 @@ fn open_hint(error: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull => "the file system is full: free some space",
         io::ErrorKind::ReadOnlyFilesystem => "the file system is mounted read-only",
         io::ErrorKind::IsADirectory => "a volume is a file or a block device",
+        _ if error.raw_os_error() == Some(TOO_MANY_OPEN_FILES) => {
+            "raise the limit of open files (LimitNOFILE=, ulimit -n): every shard opens every file, and one more is its lock"
+        }
         _ => "check the path and the permissions",
     }
 }

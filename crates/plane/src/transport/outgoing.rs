@@ -6,10 +6,17 @@ use std::io;
 
 use ring::{Instant, MAX_SEGMENTS, Notify, Ring, SendList, Socket};
 
+use crate::limits::SEND_STALL;
+
 /// Bytes of one send at which another list is begun, so that memory returns step by step.
 const LIST_BYTES: usize = 1 << 20;
 /// Emptied lists kept for later.
 const SPARE_LISTS: usize = 2;
+
+/// The peer takes nothing of what is sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("it has not taken what is sent for {} seconds", SEND_STALL.as_secs())]
+pub struct Stalled;
 
 /// The sending half of a connection.
 #[derive(Default)]
@@ -52,9 +59,13 @@ impl Outgoing {
         self.bytes.get()
     }
 
-    /// When the send under way began, if one is.
-    pub fn sending_since(&self) -> Option<Instant> {
-        self.since.get()
+    /// Whether the peer takes what is sent. Gives when to ask again.
+    pub fn stall(&self, now: Instant) -> Result<Instant, Stalled> {
+        match self.since.get() {
+            Some(since) if now.since(since) > SEND_STALL => Err(Stalled),
+            Some(since) => Ok(since + SEND_STALL),
+            None => Ok(now + SEND_STALL),
+        }
     }
 
     /// Waits until less than `limit` bytes wait to be sent, or the connection is closed.

@@ -12,7 +12,7 @@ mod tests;
 
 use std::io;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub use lender::Lender;
@@ -23,12 +23,12 @@ use mapping::Mapping;
 pub const PAGE: usize = 4096;
 /// A line of the processor's cache, in bytes.
 const LINE: usize = 64;
-/// Locks, shared by the pages with the same remainder.
-const LOCKS: usize = 4096;
 /// Pages that one core lends at a time at most.
 const LENT_PAGES: usize = 4096;
 /// Cores that lend.
 const LENDERS: usize = 64;
+/// In the word of a page: somebody has it to himself.
+const HELD: u32 = 1 << 31;
 /// In the pins of a frame: its page has moved on.
 const LEFT: u32 = 1 << 31;
 
@@ -37,10 +37,10 @@ const LEFT: u32 = 1 << 31;
 pub struct Memory {
     data: Mapping<u8>,
     length: usize,
-    locks: Box<[AtomicBool]>,
     /// One bit per page that has been written since it was last a hole.
     written: Mapping<AtomicU64>,
-    /// For each page the frame it lives in, plus one; zero: the one with its own number.
+    /// For each page the frame it lives in, plus one; zero: the one with its own number. And [`HELD`], its lock: locks of
+    /// their own, close together, would be lines that all cores fight for.
     moved: Mapping<AtomicU32>,
     /// Loans of each frame, and [`LEFT`].
     pins: Mapping<AtomicU32>,
@@ -57,11 +57,13 @@ struct Spares {
     lenders: usize,
 }
 
-struct Locked<'a>(&'a AtomicBool);
+/// A page that nobody else touches.
+struct Locked<'a>(&'a AtomicU32);
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
+        // Who holds the page alone changes its word.
+        self.0.store(self.0.load(Ordering::Relaxed) & !HELD, Ordering::Release);
     }
 }
 
@@ -77,7 +79,6 @@ impl Memory {
         Ok(Memory {
             data,
             length,
-            locks: (0..LOCKS).map(|_| AtomicBool::new(false)).collect(),
             written: Mapping::new(pages.div_ceil(64))?,
             moved: Mapping::new(pages)?,
             pins: Mapping::new(frames)?,
@@ -96,13 +97,18 @@ impl Memory {
     }
 
     fn lock(&self, page: usize) -> Locked<'_> {
-        let lock = &self.locks[page % LOCKS];
-        while lock.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            while lock.load(Ordering::Relaxed) {
+        let word = &self.moved[page];
+        let mut seen = word.load(Ordering::Relaxed);
+        loop {
+            while seen & HELD != 0 {
                 std::hint::spin_loop();
+                seen = word.load(Ordering::Relaxed);
+            }
+            match word.compare_exchange_weak(seen, seen | HELD, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Locked(word),
+                Err(other) => seen = other,
             }
         }
-        Locked(lock)
     }
 
     /// Where a frame begins.
@@ -114,7 +120,7 @@ impl Memory {
 
     /// The frame of a page; it stays while the page is locked.
     fn frame_of(&self, page: usize) -> usize {
-        match self.moved[page].load(Ordering::Relaxed) {
+        match self.moved[page].load(Ordering::Relaxed) & !HELD {
             0 => page,
             frame => frame as usize - 1,
         }
@@ -131,7 +137,7 @@ impl Memory {
             // SAFETY: whole frames, of which one is pinned (nobody writes it) and the other one nobody else's.
             unsafe { ptr::copy_nonoverlapping(self.frame(frame), self.frame(spare), PAGE) };
         }
-        self.moved[page].store(spare as u32 + 1, Ordering::Relaxed);
+        self.moved[page].store(HELD | (spare as u32 + 1), Ordering::Relaxed);
         if self.pins[frame].fetch_or(LEFT, Ordering::AcqRel) == 0 {
             // The last pin went while we came here, and did not know.
             self.give_spare(frame);

@@ -31,7 +31,7 @@ const MAX_ENTRIES: u32 = 1024;
 /// The controller gives us up when it hears nothing for so long.
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it hears from us.
-const KEEP_ALIVE_PERIOD: Duration = Duration::from_secs(10);
+const KEEP_ALIVE_PERIOD: Duration = Duration::from_secs(15);
 /// How often CSTS is looked at.
 const READY_PAUSE: Duration = Duration::from_millis(1);
 

@@ -13,6 +13,7 @@ use wire::iscsi::{AsyncEvent, LoginStatus, SerialNumber};
 use super::claim::Claim;
 use super::connection::Connection;
 use super::enter::{self, Login};
+use super::keepalive::Vigil;
 use super::login::{LoginOutcome, SessionType};
 use super::receive::receive;
 use super::registry::{Place, Registry};
@@ -24,7 +25,7 @@ use crate::log::trouble;
 use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
 use crate::shard::Shard;
 use crate::spread::Welcome;
-use crate::transport::Reader;
+use crate::transport::{Reader, last_words};
 
 /// What a node is configured with.
 #[derive(Clone, Copy, Debug)]
@@ -206,18 +207,20 @@ impl Service {
     async fn serve(self: Rc<Self>, session: Rc<Session>, connection: Rc<Connection>, mut reader: Reader) {
         let ring = self.shard.ring();
         ring.spawn_later(connection.clone().run_sender());
-        ring.spawn_later(super::keepalive::watch(session.clone(), connection.clone()));
+        let vigil = Vigil::new(&session, &connection);
+        self.shard.watch(&vigil);
         let end = receive(&session, &connection, &mut reader).await;
         let reason = match end {
             Ok(()) => connection.close_reason().unwrap_or_else(|| "closed".into()),
             Err(end) => {
                 let ours = connection.close_reason();
                 // What is queued (a Reject) is worth a moment.
-                ring.timeout(Duration::from_millis(100), connection.outgoing.below(1)).await;
+                ring.timeout(Duration::from_millis(100), last_words(&connection.outgoing, &mut reader)).await;
                 ours.unwrap_or_else(|| end.to_string())
             }
         };
         connection.close(reason.clone());
+        drop(vigil);
         let initiator = session.place.key.initiator.as_str();
         if connection.logged_out.get() {
             tracing::info!(initiator, tsih = session.place.tsih, "{} logged out", connection.peer);

@@ -7,8 +7,9 @@ use ring::{Buffer, Instant, Notify, Peer, Ring, Shared, Socket};
 use wire::nbd::{SimpleReply, data_chunk, error_chunk, hole_chunk, none_chunk};
 
 use super::errors::Refused;
-use crate::limits::{NBD_BYTES_IN_FLIGHT, NBD_REQUESTS};
+use crate::limits::{NBD_BYTES_IN_FLIGHT, NBD_REQUESTS, RECEIVE_STALL};
 use crate::transport::Outgoing;
+use crate::watch::Watched;
 
 /// Pieces of one reply at most: header and data.
 const SEGMENTS: usize = 2;
@@ -58,6 +59,32 @@ impl Drop for Slot {
         connection.requests.set(connection.requests.get() - 1);
         connection.bytes.set(connection.bytes.get() - self.bytes);
         connection.changed.notify();
+    }
+}
+
+/// Ends a connection whose peer hangs.
+impl Watched for Connection {
+    fn look(&self, now: Instant) -> Option<Instant> {
+        if self.outgoing.is_closed() {
+            return None;
+        }
+        let stalled = match self.outgoing.stall(now) {
+            Ok(due) => due,
+            Err(stall) => {
+                self.close(stall.to_string());
+                return None;
+            }
+        };
+        if self.phase.get() != Phase::Receiving {
+            return Some(stalled);
+        }
+        let due = self.last_received.get() + RECEIVE_STALL;
+        if now > due {
+            let seconds = RECEIVE_STALL.as_secs();
+            self.close(format!("it has sent half a request and nothing more for {seconds} seconds"));
+            return None;
+        }
+        Some(stalled.min(due))
     }
 }
 

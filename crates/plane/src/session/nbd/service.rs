@@ -13,15 +13,13 @@ use super::execute::Transmission;
 use super::export::{Exports, View};
 use super::handshake::{Failure, negotiate};
 use super::receive::receive;
-use crate::limits::{CONNECTIONS_PER_SHARD, DRAIN_TIME, LOGINS_PER_SHARD, RECEIVE_STALL, SEND_STALL};
+use crate::limits::{CONNECTIONS_PER_SHARD, DRAIN_TIME, LOGINS_PER_SHARD};
 use crate::log::trouble;
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Gone, Reader};
 use crate::volume::Channel;
 
-/// How often connections are looked at for peers that hang.
-const WATCH: Duration = Duration::from_secs(5);
 /// How often a node that stops looks whether its connections have come to rest.
 const REST_POLL: Duration = Duration::from_millis(5);
 
@@ -46,7 +44,6 @@ pub struct Service {
     connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
     handshakes: RefCell<VecDeque<Weak<Connection>>>,
     next: Cell<u64>,
-    watching: Cell<bool>,
     draining: Cell<bool>,
 }
 
@@ -61,7 +58,6 @@ impl Service {
             connections: RefCell::default(),
             handshakes: RefCell::default(),
             next: Cell::new(0),
-            watching: Cell::new(false),
             draining: Cell::new(false),
         });
         shard.install(service.clone());
@@ -110,28 +106,6 @@ impl Service {
         connection.close("it ended");
         // It counts until the last of its requests has given its memory back.
         connection.at_rest().await;
-    }
-
-    /// Looks at all connections now and then, as long as there are any.
-    async fn watch(self: Rc<Self>) {
-        while !self.connections.borrow().is_empty() {
-            self.shard.ring().sleep(WATCH).await;
-            let now = self.shard.ring().now();
-            for connection in self.connections.borrow().values() {
-                let sends = connection.outgoing.sending_since();
-                if sends.is_some_and(|since| now.since(since) > SEND_STALL) {
-                    let seconds = SEND_STALL.as_secs();
-                    connection.close(format!("it has not taken what is sent for {seconds} seconds"));
-                } else if connection.phase.get() == Phase::Receiving
-                    && now.since(connection.last_received.get()) > RECEIVE_STALL
-                {
-                    let seconds = RECEIVE_STALL.as_secs();
-                    connection
-                        .close(format!("it has sent half a request and nothing more for {seconds} seconds"));
-                }
-            }
-        }
-        self.watching.set(false);
     }
 
     /// Takes no more connections and no more requests, lets those in flight end for at most `grace`, and ends.
@@ -192,15 +166,13 @@ impl Welcome for Service {
         drop(handshakes);
         let number = self.next.get();
         self.next.set(number + 1);
+        self.shard.watch(&connection);
         self.connections.borrow_mut().insert(number, connection.clone());
         let service = self.clone();
         ring.spawn_later(async move {
             service.clone().serve(connection, reader).await;
             service.connections.borrow_mut().remove(&number);
         });
-        if !self.watching.replace(true) {
-            ring.spawn_later(self.clone().watch());
-        }
     }
 }
 

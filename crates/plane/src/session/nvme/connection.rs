@@ -13,6 +13,7 @@ use wire::nvme::{Completion, Status};
 
 use crate::limits::SEND_DATA_SEGMENT_BYTES;
 use crate::transport::Outgoing;
+use crate::watch::Watched;
 
 /// Pieces of one PDU at most: header with digest and padding, data, digest.
 const SEGMENTS: usize = 3;
@@ -32,6 +33,17 @@ pub struct Connection {
     reason: RefCell<Option<String>>,
     /// The reason is nothing that somebody has to know.
     quiet: Cell<bool>,
+}
+
+/// Ends a connection whose host does not take what is sent.
+impl Watched for Connection {
+    fn look(&self, now: Instant) -> Option<Instant> {
+        if self.outgoing.is_closed() {
+            return None;
+        }
+        let due = self.outgoing.stall(now);
+        due.inspect_err(|stall| self.close(stall.to_string())).ok()
+    }
 }
 
 impl Connection {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ring::{Buffer, Notify};
+use ring::{Buffer, Instant, Notify};
 use wire::nvme::admin::event::Event;
 use wire::nvme::admin::features::EventConfiguration;
 use wire::nvme::admin::log::LogPage;
@@ -28,6 +28,7 @@ use super::slots::SlotId;
 use super::{features, identify, logs};
 use crate::limits::{NVME_QUEUE_ENTRIES, NVME_QUEUES, NVME_RESET_TIME};
 use crate::shard::Shard;
+use crate::watch::Watched;
 
 const _: () = assert!(NVME_RESET_TIME.as_secs() * 2 < READY_HALF_SECONDS, "hosts wait longer than we need");
 
@@ -38,8 +39,8 @@ const READY_HALF_SECONDS: u64 = 60;
 /// Idle time of a discovery connection without a keep alive timer: Base 2.1 section 3.1.3.4 allows two minutes.
 const DISCOVERY_IDLE_MS: u32 = 120_000;
 
-/// How often a controller is looked at that waits for its keep alive time.
-const KEEP_ALIVE_NAP: Duration = Duration::from_secs(1);
+/// The keep alive timer runs at least so long, and so often it is looked whether there is one.
+const SHORTEST_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// Where an I/O queue is.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,14 @@ pub struct Seat {
     pub shard: usize,
     /// Tells it from earlier and later queues of its number.
     pub token: u64,
+}
+
+/// A keep alive timer.
+#[derive(Clone, Copy)]
+struct KeepAlive {
+    due: Instant,
+    /// The timeout as it was when it began; 0 is none.
+    milliseconds: u32,
 }
 
 /// A controller.
@@ -61,6 +70,8 @@ pub struct Controller {
     pub(super) cc: Cell<ControllerConfiguration>,
     pub(super) csts: Cell<ControllerStatus>,
     keep_alive_ms: Cell<u32>,
+    /// The timer that runs.
+    keep_alive: Cell<Option<KeepAlive>>,
     /// Which notices the host wants.
     pub configuration: Cell<EventConfiguration>,
     /// TMPTH of the composite temperature, in kelvin.
@@ -96,6 +107,7 @@ impl Controller {
             cc: Cell::default(),
             csts: Cell::default(),
             keep_alive_ms: Cell::new(keep_alive_ms),
+            keep_alive: Cell::new(None),
             configuration: Cell::new(EventConfiguration::empty()),
             temperature_threshold: Cell::new(0),
             queues: RefCell::default(),
@@ -300,36 +312,35 @@ impl Controller {
         }
     }
 
-    /// Ends the association when the host says nothing for the keep alive timeout. Traffic counts (TBKAS): a timer
-    /// that finds some begins anew.
-    pub async fn keep_alive(self: Rc<Self>) {
-        loop {
-            let milliseconds = match (self.keep_alive_ms.get(), self.link.is_discovery()) {
-                (0, true) => DISCOVERY_IDLE_MS,
-                (milliseconds, _) => milliseconds,
-            };
-            // In short naps: a controller that has ended must not live on for a timeout of weeks.
-            let mut left = Duration::from_millis(u64::from(milliseconds)).max(KEEP_ALIVE_NAP);
-            let admin = loop {
-                let Some(admin) = self.admin().filter(|admin| !admin.connection.outgoing.is_closed()) else {
-                    return;
-                };
-                if left.is_zero() {
-                    break admin;
-                }
-                drop(admin);
-                let nap = left.min(KEEP_ALIVE_NAP);
-                self.shard.ring().sleep(nap).await;
-                left -= nap;
-            };
+    fn keep_alive_from(&self, now: Instant) -> KeepAlive {
+        let milliseconds = match (self.keep_alive_ms.get(), self.link.is_discovery()) {
+            (0, true) => DISCOVERY_IDLE_MS,
+            (milliseconds, _) => milliseconds,
+        };
+        let span = Duration::from_millis(milliseconds.into()).max(SHORTEST_KEEP_ALIVE);
+        KeepAlive { due: now + span, milliseconds }
+    }
+}
+
+/// Ends the association when the host says nothing for the keep alive timeout. Traffic counts (TBKAS): a timer that
+/// finds some begins anew.
+impl Watched for Controller {
+    fn look(&self, now: Instant) -> Option<Instant> {
+        let admin = self.admin().filter(|admin| !admin.connection.outgoing.is_closed())?;
+        let mut timer = self.keep_alive.get().unwrap_or_else(|| self.keep_alive_from(now));
+        if now >= timer.due {
+            let milliseconds = timer.milliseconds;
             if milliseconds > 0 && !self.link.traffic.swap(false, Ordering::Relaxed) {
                 self.csts.set(self.csts.get().with_cfs(1));
                 admin
                     .connection
                     .close(format!("the host said nothing for its keep alive time of {milliseconds} ms"));
-                return;
+                return None;
             }
+            timer = self.keep_alive_from(now);
         }
+        self.keep_alive.set(Some(timer));
+        Some(timer.due)
     }
 }
 

@@ -19,6 +19,7 @@ mod node;
 mod queue;
 mod receive;
 mod reset;
+mod seats;
 mod service;
 mod slots;
 mod subsystem;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use wire::nvme::DISCOVERY_NQN;
 
 use super::link::{Kind, Link};
+use super::seats::Seats;
 use super::subsystem::Subsystem;
 use crate::limits::{CONTROLLERS, CONTROLLERS_PER_HOST, CONTROLLERS_PER_SUBSYSTEM, NVME_NAMESPACES};
 
@@ -78,6 +79,7 @@ pub struct Node {
     places: OnceLock<Places>,
     generation: AtomicU64,
     tokens: AtomicU64,
+    seats: Seats,
 }
 
 impl Node {
@@ -88,6 +90,7 @@ impl Node {
             places: OnceLock::new(),
             generation: AtomicU64::new(1),
             tokens: AtomicU64::new(0),
+            seats: Seats::default(),
         })
     }
 
@@ -123,6 +126,11 @@ impl Node {
     /// GENCTR of the discovery log page.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// How the I/O queues are spread over the cores.
+    pub fn seats(&self) -> &Seats {
+        &self.seats
     }
 
     /// A number that nobody had before.

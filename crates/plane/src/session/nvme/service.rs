@@ -22,14 +22,13 @@ use super::link::{Kind, Link};
 use super::node::{Node, Refused};
 use super::queue::{Namespaces, Queue, Role};
 use super::receive::{End, first_capsule, initialize, receive};
-use crate::limits::{CONNECTIONS_PER_SHARD, LOGIN_TIME, LOGINS_PER_SHARD, NVME_QUEUE_ENTRIES, SEND_STALL};
+use super::seats::Taken;
+use crate::limits::{CONNECTIONS_PER_SHARD, LOGIN_TIME, LOGINS_PER_SHARD, NVME_QUEUE_ENTRIES};
 use crate::log::trouble;
 use crate::shard::Shard;
 use crate::spread::Welcome;
-use crate::transport::{Gone, Reader};
+use crate::transport::{Gone, Reader, last_words};
 
-/// How often a connection is looked at for a send that does not move.
-const STALL_TICK: Duration = Duration::from_secs(5);
 /// What a refused or fatal answer gets to reach the host.
 const PARTING: Duration = Duration::from_millis(100);
 
@@ -122,27 +121,30 @@ impl Service {
     }
 
     /// A connection from its first byte to its end.
-    async fn live(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader) {
+    async fn live(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader, seat: Taken) {
         let ring = self.shard.ring();
         ring.spawn_later(connection.clone().run_sender());
-        ring.spawn_later(watch(connection.clone()));
+        self.shard.watch(&connection);
         let queue = match ring.timeout(LOGIN_TIME, self.connect(&connection, &mut reader)).await {
             Some(Ok(queue)) => {
                 connection.settle();
                 queue
             }
-            Some(Err(end)) => return say_goodbye(&connection, end).await,
+            Some(Err(end)) => return say_goodbye(&connection, &mut reader, end).await,
             None => return connection.close(format!("no Connect within {} seconds", LOGIN_TIME.as_secs())),
         };
+        let mut seat = Some(seat);
         if let Role::Admin(controller) = &queue.role {
-            ring.spawn_later(controller.clone().keep_alive());
+            seat = None;
+            self.shard.watch(controller);
         }
         if let Err(end) = receive(&queue, &mut reader).await {
-            say_goodbye(&connection, end).await;
+            say_goodbye(&connection, &mut reader, end).await;
         }
         connection.close_quietly("closed");
         queue.quiesce().await;
         self.remove(&queue).await;
+        drop(seat);
     }
 
     pub(super) async fn remove(&self, queue: &Rc<Queue>) {
@@ -351,7 +353,12 @@ impl Welcome for Service {
         self.draining.get()
     }
 
+    fn next_core(&self, last: usize) -> usize {
+        self.node.seats().choose(self.shard.count(), last)
+    }
+
     fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer) {
+        let seat = Taken::new(&self.node, self.shard.index());
         if self.draining.get() || self.connections.get() >= CONNECTIONS_PER_SHARD {
             trouble!("{peer}: closed, this core has {} connections already", self.connections.get());
             return;
@@ -372,7 +379,7 @@ impl Welcome for Service {
         self.connections.set(self.connections.get() + 1);
         let service = self.clone();
         ring.spawn_later(async move {
-            service.clone().live(connection.clone(), reader).await;
+            service.clone().live(connection.clone(), reader, seat).await;
             service.connections.set(service.connections.get() - 1);
             let reason = connection.close_reason().unwrap_or_default();
             if connection.is_quiet() {
@@ -413,27 +420,16 @@ fn leave(shard: &Rc<Shard>, link: &Link, qid: u16, token: u64) {
 }
 
 /// Tells the host what was wrong, if that is to be told, and closes.
-async fn say_goodbye(connection: &Rc<Connection>, end: End) {
+async fn say_goodbye(connection: &Rc<Connection>, reader: &mut Reader, end: End) {
     if let End::Fatal(error, header) = &end {
         connection.send_term(*error, header);
     }
     if !matches!(end, End::Gone(_)) {
-        connection.ring().timeout(PARTING, connection.outgoing.below(1)).await;
+        connection.ring().timeout(PARTING, last_words(&connection.outgoing, reader)).await;
     }
     // Between two PDUs hosts end connections when nothing is wrong.
     match end {
         End::Gone(Gone::Closed) => connection.close_quietly(end.to_string()),
         end => connection.close(end.to_string()),
-    }
-}
-
-/// Ends a connection whose host does not take what is sent.
-async fn watch(connection: Rc<Connection>) {
-    while !connection.outgoing.is_closed() {
-        connection.ring().sleep(STALL_TICK).await;
-        let now = connection.ring().now();
-        if connection.outgoing.sending_since().is_some_and(|since| now.since(since) > SEND_STALL) {
-            connection.close(format!("it has not taken what is sent for {} seconds", SEND_STALL.as_secs()));
-        }
     }
 }

@@ -150,3 +150,46 @@ fn a_login_that_never_ends_is_ended() {
         assert!(bed.logs.has("closed during login: it took longer than 15 seconds"), "{}", bed.logs.all());
     });
 }
+
+/// Turns of the node in `hours` in which nothing comes.
+async fn turns_in(bed: &Bed, hours: u64) -> u64 {
+    let turns = || bed.cores.iter().map(|core| core.shard.ring().turns()).sum::<u64>();
+    let before = turns();
+    bed.pass(3600 * hours as u32 * SECOND).await;
+    turns() - before
+}
+
+#[test]
+fn idle_sessions_do_not_wake_a_core_each_for_itself() {
+    let options = IscsiOptions { nop_interval: 100_000 * SECOND, nop_timeout: 15 * SECOND };
+    Stage { options, seeds: 0..1, ..Stage::new() }.play(|bed| async move {
+        assert_eq!(turns_in(&bed, 1).await, 0, "without connections there is nothing to look at");
+        let mut peers = Vec::new();
+        for isid in 1..=200 {
+            peers.push(bed.log_in_as(isid, "").await);
+        }
+        // Two cores, a look at a second at most, which is two turns.
+        let turns = turns_in(&bed, 2).await;
+        assert!(turns <= 2 * 2 * 2 * 3600, "{turns} turns in two hours");
+        peers[199].is_well().await;
+    });
+}
+
+#[test]
+fn silent_initiators_are_asked_together() {
+    let options = IscsiOptions { nop_interval: 15 * SECOND, nop_timeout: 15 * SECOND };
+    Stage { options, seeds: 0..1, ..Stage::new() }.play(|bed| async move {
+        let mut peers = Vec::new();
+        for isid in 1..=50 {
+            peers.push(bed.log_in_as(isid, "").await);
+        }
+        bed.pass(13 * SECOND).await;
+        let before = bed.cores[0].shard.ring().turns();
+        bed.pass(4 * SECOND).await;
+        let turns = bed.cores[0].shard.ring().turns() - before;
+        assert!(turns < 2 * 25, "{turns} turns to ask 25 initiators");
+        for peer in &peers {
+            next!(peer, NopIn);
+        }
+    });
+}

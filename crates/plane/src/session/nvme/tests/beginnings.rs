@@ -1,5 +1,7 @@
 //! How a connection begins, and what is said when it begins wrongly.
 
+use std::time::Duration;
+
 use wire::nvme::fabrics::{Connect, ConnectAttributes, InvalidParameter};
 use wire::nvme::tcp::{DigestFlags, FatalError, ICReq};
 use wire::nvme::{CNTLID_DYNAMIC, Status};
@@ -62,5 +64,29 @@ fn a_host_that_does_without_flow_control_is_told_that_the_controller_does_too() 
         let cattr = ConnectAttributes::DISABLE_SQ_FLOW_CONTROL;
         let connect = Connect { sqsize: 31, cattr, ..Connect::default() };
         assert_eq!(host.connect(connect, CNTLID_DYNAMIC).await.sqhd, u16::MAX);
+    });
+}
+
+#[test]
+fn hosts_with_one_queue_each_are_spread_evenly_over_the_cores() {
+    play(|bed| async move {
+        let queues = || -> Vec<usize> { bed.cores.iter().map(|core| core.nvme.queues().len()).collect() };
+        let mut hosts = Vec::new();
+        for count in 1..=8 {
+            let (before, (admin, cntlid)) = (queues(), Host::admin(&bed, 0).await);
+            let queue = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+            let now = queues();
+            assert!(now[0].abs_diff(now[1]) <= 1, "{now:?} after {count} hosts");
+            hosts.push((usize::from(now[1] > before[1]), admin, queue));
+        }
+        // Those of one core go; the next ones fill it again.
+        hosts.retain(|(core, _, _)| *core == 0);
+        bed.pass(Duration::from_secs(1)).await;
+        assert_eq!(queues(), [4, 0]);
+        for _ in 0..4 {
+            let (admin, cntlid) = Host::admin(&bed, 0).await;
+            hosts.push((1, admin, Host::io(&bed, cntlid, DigestFlags::empty()).await));
+        }
+        assert_eq!(queues(), [4, 4]);
     });
 }

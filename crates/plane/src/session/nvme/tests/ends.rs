@@ -104,3 +104,20 @@ fn connections_that_end_while_they_begin_leave_nothing() {
         assert_eq!(bed.controllers(), 0);
     });
 }
+
+#[test]
+fn idle_controllers_do_not_wake_a_core_each_for_itself() {
+    play(|bed| async move {
+        let mut hosts = Vec::new();
+        for _ in 0..40 {
+            let (admin, cntlid) = Host::admin(&bed, 10 * 3_600_000).await;
+            hosts.push((admin, Host::io(&bed, cntlid, DigestFlags::empty()).await));
+        }
+        let turns = || bed.cores.iter().map(|core| core.shard.ring().turns()).sum::<u64>();
+        let before = turns();
+        bed.pass(Duration::from_secs(2 * 3600)).await;
+        // Two cores, a look at a second at most, which is two turns.
+        let turns = turns() - before;
+        assert!(turns <= 2 * 2 * 2 * 3600, "{turns} turns in two hours");
+    });
+}
