@@ -68,7 +68,9 @@ impl Host {
                     let pdu: Vec<u8> = bytes.drain(..header.plen as usize).collect();
                     let mut heard = heard.borrow_mut();
                     match header.pdu_type {
-                        PduType::R2T => heard.asked.push(R2T::decode(pdu.first_chunk().expect("a whole R2T"))),
+                        PduType::R2T => {
+                            heard.asked.push(R2T::decode(pdu.first_chunk().expect("a whole R2T")))
+                        }
                         PduType::CAPSULE_RESP if heard.first.is_none() => {
                             heard.first = pdu.first_chunk().map(CapsuleResp::decode);
                         }
@@ -104,7 +106,8 @@ impl Host {
             hostnqn: NqnField::new("nqn.2014-08.com.example:host"),
         };
         let connect = Connect { qid, sqsize: 31, ..Connect::default() };
-        self.capsule(connect.command(0xffff), &encoded::<CONNECT_DATA_LENGTH>(|bytes| data.encode(bytes))).await;
+        self.capsule(connect.command(0xffff), &encoded::<CONNECT_DATA_LENGTH>(|bytes| data.encode(bytes)))
+            .await;
         while !self.heard.borrow().ended {
             if let Some(first) = self.heard.borrow().first {
                 return ConnectResult::from_result(first.completion.result).cntlid;
