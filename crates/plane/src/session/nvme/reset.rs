@@ -121,19 +121,25 @@ impl Controller {
 
     async fn shut_down(&self) {
         self.end_queues("the host has shut the controller down").await;
-        self.flush().await;
-        self.csts.set(self.csts.get().with_shutdown(ShutdownStatus::Complete));
+        // Complete means that everything is durable; what is not so is not said.
+        let durable = self.flush().await;
+        let csts = self.csts.get();
+        self.csts.set(if durable { csts.with_shutdown(ShutdownStatus::Complete) } else { csts.with_cfs(1) });
     }
 
     /// Makes durable what the host has written: it may take the power away after a shutdown (Base 2.1 section 3.6).
-    async fn flush(&self) {
-        let Kind::Io(subsystem) = self.link.kind() else { return };
+    /// False when that failed.
+    async fn flush(&self) -> bool {
+        let Kind::Io(subsystem) = self.link.kind() else { return true };
+        let mut durable = true;
         for namespace in &subsystem.namespaces {
-            let Some(channel) = self.shard.find_volume(namespace.volume) else { return };
+            let Some(channel) = self.shard.find_volume(namespace.volume) else { return false };
             if let Err(error) = channel.submit(Request::flush()).await.result {
                 trouble!("volume {}: the flush of a shutdown failed: {error}", channel.volume().name());
+                durable = false;
             }
         }
+        durable
     }
 
     /// Ends every I/O queue, and waits until nothing of them is under way.

@@ -65,6 +65,11 @@ impl Bed {
         self.node.release(Path::new(FILE));
     }
 
+    /// Every sync of the volume's file fails.
+    pub fn fail_flushes(&self) {
+        self.node.fail_flushes(Path::new(FILE));
+    }
+
     /// The node is no more, and its disk has what it has. What it leaves behind is not looked at.
     pub fn power_cut(&self) {
         self.cut.set(true);

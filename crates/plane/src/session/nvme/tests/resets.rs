@@ -71,6 +71,22 @@ fn a_shutdown_is_complete_only_when_everything_is_durable() {
 }
 
 #[test]
+fn a_shutdown_whose_flush_fails_is_never_complete() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        assert_eq!(host.completed().await.status, DONE);
+        bed.fail_flushes();
+        admin.set_configuration(ENABLED.with_shn(Shutdown::Normal as u32)).await;
+        admin.until_status(0b0111, Duration::from_secs(1)).await;
+        bed.pass(Duration::from_secs(60)).await;
+        assert_eq!(admin.property(Property::CSTS).await, 0b0111, "a fatal status, and still under way");
+        assert!(bed.logs.has("the flush of a shutdown failed"), "{}", bed.logs.all());
+    });
+}
+
+#[test]
 fn an_orderly_shutdown_and_disconnect_is_nothing_to_warn_of() {
     play(|bed| async move {
         let (admin, cntlid) = Host::admin(&bed, 5000).await;
