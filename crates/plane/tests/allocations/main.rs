@@ -1,6 +1,8 @@
 //! Nothing is allocated for a read or a write once a session is warm: counted on the target's thread, with real
 //! sockets and a real disk.
 
+mod nvme;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc;
@@ -29,6 +31,7 @@ use wire::nbd::{
 static ALLOCATOR: Counting = Counting;
 
 const TARGET: &str = "iqn.2026-11.internal.fels:demo";
+const SUBSYSTEM: &str = "nqn.2026-11.internal.fels:demo";
 const BYTES: usize = 4096;
 /// Commands that are sent before the first answer is read.
 const DEPTH: u64 = 16;
@@ -54,7 +57,8 @@ impl Node {
                 let (prepared, _locks) = prepare(&ring, plan(backing)).await.unwrap();
                 let core = Core::new(0, &ring, to_it, mails.remove(0), &prepared).unwrap();
                 let any: Vec<SocketAddr> = vec!["127.0.0.1:0".parse().unwrap()];
-                let portals = Portals { iscsi: any.clone(), nbd: any, ..Portals::default() };
+                let portals =
+                    Portals { iscsi: any.clone(), nvme: any.clone(), nbd: any, ..Portals::default() };
                 tell.send(core.listen(&portals).unwrap()).unwrap();
                 stopped.receive().await;
                 core.shard.dismantle();
@@ -93,7 +97,7 @@ fn plan(backing: Backing) -> Plan {
             authentication: Authentication::None,
             initiators: Vec::new(),
             nbd: true,
-            subsystem: None,
+            subsystem: Some(SUBSYSTEM.into()),
             hosts: Vec::new(),
         }],
         discovery: Authentication::None,
