@@ -10,12 +10,14 @@ mod driver;
 mod extents;
 mod network;
 mod node;
+mod outsider;
 mod settings;
 mod state;
 mod world;
 
 pub(crate) use driver::{Afar, Driver};
 pub use node::Node;
+pub use outsider::Outsider;
 pub use settings::Settings;
 pub use world::{Stall, StallKind, World};
 

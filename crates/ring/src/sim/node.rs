@@ -48,6 +48,10 @@ impl Node {
         self.index
     }
 
+    pub(super) fn world(&self) -> &World {
+        &self.world
+    }
+
     /// Where the node is reached from others; from itself also at 127.0.0.1 or ::1.
     pub fn address(&self) -> IpAddr {
         address_of(self.index).into()
@@ -67,7 +71,17 @@ impl Node {
     /// Starts a reactor; of `options` only the size of receive buffers matters.
     pub fn reactor_with(&self, options: &Options) -> Reactor {
         let (id, remote) = Remote::register(None);
-        let reactor = self.world.with(|state| {
+        let reactor = self.add_reactor(options);
+        let driver = Driver::Simulated(Simulated::new(self.world.clone(), self.index, reactor));
+        let made = Reactor::with_driver(Executor::new(id, remote), driver, Duration::ZERO);
+        let inner = Rc::downgrade(&made.ring().0);
+        self.world.with(|state| state.reactors[reactor].inner = inner);
+        made
+    }
+
+    /// A place for what is in flight, which has no turns yet.
+    pub(super) fn add_reactor(&self, options: &Options) -> usize {
+        self.world.with(|state| {
             if std::mem::replace(&mut state.nodes[self.index].down, false) {
                 state.release_held();
             }
@@ -82,12 +96,7 @@ impl Node {
             });
             state.note("reactor", self.index as u64, 0);
             state.reactors.len() - 1
-        });
-        let driver = Driver::Simulated(Simulated::new(self.world.clone(), self.index, reactor));
-        let made = Reactor::with_driver(Executor::new(id, remote), driver, Duration::ZERO);
-        let inner = Rc::downgrade(&made.ring().0);
-        self.world.with(|state| state.reactors[reactor].inner = inner);
-        made
+        })
     }
 
     /// `kill -9` of the node's process: its reactors do nothing more (drop them), its connections are reset, its

@@ -26,6 +26,8 @@ pub struct Settings {
     /// Whether a sector in flight can be left half old and half new by a power cut. Off, as disks promise that
     /// it is not and on-disk formats may rely on it; on, to show that a format does not even need the promise.
     pub torn_sectors: bool,
+    /// How many tasks a reactor may poll in one turn, drawn from these anew each time: few polls mix the reactors more.
+    pub polls: &'static [usize],
     /// Turns and events that one run may take.
     pub steps: u64,
     /// Simulated time that one run may take.
@@ -45,6 +47,7 @@ impl Default for Settings {
             flush: us(100)..us(3000),
             sector_bytes: 512,
             torn_sectors: false,
+            polls: &[1, 7, 1024],
             steps: 10_000_000,
             span: Duration::from_secs(24 * 3600),
         }

@@ -61,6 +61,30 @@ fn bytes_come_back_in_order_and_in_pieces() {
 }
 
 #[test]
+fn who_is_on_no_reactor_is_served_and_hears_of_the_end() {
+    for seed in 0..10 {
+        let world = World::new(seed);
+        let server = world.node("server");
+        let serving = server.reactor();
+        let address = serve_echo(serving.ring(), "0.0.0.0:0".parse().unwrap());
+        let mut outsider = world.node("client").outsider(server.at(address.port())).unwrap();
+        let sent: Vec<u8> = (0..20_000u32).map(|at| (at % 251) as u8).collect();
+        outsider.send(&sent).unwrap();
+        let (first, rest) = (outsider.receive(7).unwrap(), outsider.receive(sent.len() - 7).unwrap());
+        assert!(first == sent[..7] && rest == sent[7..]);
+        let nobody = world.node("client").outsider(server.at(address.port() + 1)).map(|_| ());
+        assert_eq!(nobody.map_err(|error| error.kind()), Err(std::io::ErrorKind::ConnectionRefused));
+        server.kill();
+        assert_eq!(
+            outsider.receive(1).map_err(|error| error.kind()),
+            Err(std::io::ErrorKind::ConnectionReset)
+        );
+        drop((serving, outsider));
+        assert!(world.is_empty() && in_use() == 0, "seed {seed}: something is left");
+    }
+}
+
+#[test]
 fn a_node_reaches_itself() {
     run(1, |_, node, ring| async move {
         for address in ["127.0.0.1:0", "[::1]:0"] {
