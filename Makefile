@@ -10,11 +10,12 @@ DATA := fels-data
 # What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
 # initiators, and an emulator to boot a kernel in.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
-                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio
+                 qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio \
+                 valgrind
 # What the side-by-side needs: the other servers, and the clients that are not ours.
 PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux
 
-.PHONY: help run build test test-deps fuzz sim bench-peers fmt lint doc clean-data
+.PHONY: help run build test test-deps fuzz sim counts bench-peers fmt lint doc clean-data
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +49,11 @@ sim: export FELS_SEEDS ?= 100000
 sim: ## play the simulated world's scenarios with many seeds (FELS_SEEDS=100000 of each)
 	@.ci/need gcc libc6-dev
 	cargo test --release --package sim -- --nocapture
+
+# `make test` compares with them. Commit the file together with the change that moved the figures.
+counts: ## rewrite the committed instruction counts of the hot paths, bench/counts/figures.txt
+	@.ci/need gcc libc6-dev valgrind
+	cargo run --release --package counts -- write
 
 # BENCH_FLAGS is handed on, for example BENCH_FLAGS=--quick.
 bench-peers: ## measure Fels beside other servers and keep the run in bench/runs/ (BENCH_FLAGS=--quick for a first look)

@@ -1,0 +1,96 @@
+//! A node of one core with a volume in RAM, in a simulated world without chance.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use plane::core::{Core, Locks, Offer, Plan, Portals, prepare};
+use plane::session::iscsi::IscsiOptions;
+use plane::session::iscsi::login::Authentication;
+use plane::shard::Peers;
+use plane::volume::{Backing, VolumeOptions};
+use ring::Reactor;
+use ring::sim::{Outsider, Settings, World};
+use wire::iscsi::IscsiName;
+
+use super::BLOCK;
+
+pub const TARGET: &str = "iqn.2026-11.internal.fels:demo";
+pub const SUBSYSTEM: &str = "nqn.2026-11.internal.fels:demo";
+pub const EXPORT: &str = "demo";
+
+/// A node and the machine of those who use it.
+pub struct Node {
+    peers: ring::sim::Node,
+    pub portals: Portals,
+    /// Let go before the reactor.
+    core: Core,
+    _locks: Locks,
+    _reactor: Reactor,
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.core.shard.dismantle();
+    }
+}
+
+/// Every message takes the same time and comes in one piece, and a turn runs all that can go on.
+pub fn world() -> World {
+    let always = Duration::from_micros(10)..Duration::from_micros(10);
+    let settings =
+        Settings { latency: always, cut: 0.0, window: 16 << 20, polls: &[1024], ..Settings::default() };
+    World::with_settings(1, settings)
+}
+
+impl Node {
+    /// A node that listens for everything.
+    pub fn start() -> Node {
+        let world = world();
+        let (node, peers) = (world.node("node"), world.node("peers"));
+        let reactor = node.reactor();
+        let ring = reactor.ring().clone();
+        let prepared = world.block_on(&reactor, async move { prepare(&ring, plan()).await });
+        let (prepared, locks) = prepared.expect("nothing stalls").expect("there is memory for the volume");
+        let (mailboxes, mut mails) = Peers::new(1);
+        let core =
+            Core::new(0, reactor.ring(), mailboxes, mails.remove(0), &prepared).expect("the stack is built");
+        let portals = Portals {
+            iscsi: vec![node.at(3260)],
+            nvme: vec![node.at(4420)],
+            nbd: vec![node.at(10809)],
+            ..Portals::default()
+        };
+        let portals = core.listen(&portals).expect("the ports are free");
+        Node { peers, portals, core, _locks: locks, _reactor: reactor }
+    }
+
+    /// A connection.
+    pub fn connect(&self, portals: &[SocketAddr]) -> Outsider {
+        self.peers.outsider(portals[0]).expect("the node listens")
+    }
+}
+
+fn plan() -> Plan {
+    let never = Duration::from_secs(3600);
+    Plan {
+        offers: vec![Offer {
+            volume: VolumeOptions {
+                name: EXPORT.into(),
+                id: [1; 16],
+                bytes: 16 << 20,
+                block_size: BLOCK as u32,
+                backing: Backing::Memory,
+                faults: None,
+            },
+            target_name: IscsiName::parse(TARGET).expect("it is a name"),
+            alias: None,
+            authentication: Authentication::None,
+            initiators: Vec::new(),
+            nbd: true,
+            subsystem: Some(SUBSYSTEM.into()),
+            hosts: Vec::new(),
+        }],
+        discovery: Authentication::None,
+        iscsi: IscsiOptions { nop_interval: never, nop_timeout: never },
+    }
+}
