@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
 pub struct Options {
-    /// The two sides of the limit, which this program starts itself.
+    /// What this program starts of itself.
     #[command(subcommand)]
     pub side: Option<Side>,
 
@@ -96,9 +96,34 @@ pub struct Options {
     pub list: bool,
 }
 
-/// The two sides of the limit.
+/// What this program starts of itself: the two sides of the limit, and a volume without a network.
 #[derive(Debug, Subcommand)]
 pub enum Side {
+    /// Drive the stack of a volume on a file from within its own thread, and print what was reached as JSON
+    #[command(hide = true)]
+    VolumeDrive {
+        /// The file, which is there and filled
+        #[arg(long)]
+        file: PathBuf,
+        /// At random places instead of one after the other
+        #[arg(long)]
+        random: bool,
+        /// Requests of 100 that read; the others write
+        #[arg(long)]
+        read_percent: u8,
+        /// Bytes of each request
+        #[arg(long)]
+        request_bytes: u32,
+        /// Requests in flight
+        #[arg(long)]
+        depth: u32,
+        /// Seconds that are measured
+        #[arg(long)]
+        seconds: f64,
+        /// Seconds before
+        #[arg(long)]
+        warm_up: f64,
+    },
     /// Answer bare requests
     #[command(hide = true)]
     LimitServe {

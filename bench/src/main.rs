@@ -23,6 +23,7 @@ mod server;
 mod special;
 mod stats;
 mod table;
+mod volume;
 mod work;
 
 use std::path::Path;
@@ -37,7 +38,7 @@ use error::Error;
 fn main() -> ExitCode {
     let options = Options::parse();
     let result = match &options.side {
-        Some(side) => limit_side(side).map(|()| ExitCode::SUCCESS),
+        Some(side) => run_side(side).map(|()| ExitCode::SUCCESS),
         None if options.readme => rewrite_readme(&options),
         None => run::run(&options),
     };
@@ -59,9 +60,19 @@ fn rewrite_readme(options: &Options) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn limit_side(side: &Side) -> Result<(), Error> {
-    match side {
-        Side::LimitServe { port, spin } => limit::serve(*port, *spin),
+fn run_side(side: &Side) -> Result<(), Error> {
+    let span = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+    let reached = match side {
+        Side::LimitServe { port, spin } => return limit::serve(*port, *spin),
+        Side::VolumeDrive { file, random, read_percent, request_bytes, depth, seconds, warm_up } => {
+            let shape = limit::Shape {
+                read_percent: *read_percent,
+                request_bytes: *request_bytes,
+                depth: *depth,
+                sessions: 1,
+            };
+            volume::drive(file, shape, *random, span(*warm_up), span(*seconds))?
+        }
         Side::LimitDrive {
             address,
             spin,
@@ -78,11 +89,10 @@ fn limit_side(side: &Side) -> Result<(), Error> {
                 depth: *depth,
                 sessions: *sessions,
             };
-            let span = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-            let reached = limit::drive(address, shape, *spin, span(*warm_up), span(*seconds))?;
-            let output = output::BareOutput { operations: reached.operations, seconds: reached.seconds };
-            println!("{}", serde_json::json!(output));
-            Ok(())
+            limit::drive(address, shape, *spin, span(*warm_up), span(*seconds))?
         }
-    }
+    };
+    let output = output::BareOutput { operations: reached.operations, seconds: reached.seconds };
+    println!("{}", serde_json::json!(output));
+    Ok(())
 }
