@@ -1,0 +1,344 @@
+//! Columns of a row as a whole: read from all slots, verified, and made whole again where redundancy can. It is the way
+//! of everything that is not the plain case: degraded reads and writes, repair, rebuilding, scrubbing, recovery.
+
+use std::ops::Range;
+
+use parity::Column;
+use ring::Buffer;
+
+use super::core::{Judged, PoolCore, Trouble};
+use super::events::Counters;
+use super::format::{BLOCK, Cause, LOST, block_entry};
+use super::join::join;
+use super::journal::Change;
+use super::layout::{Piece, Row, Slots, members, set};
+use super::write::{Content, overlay, put_content};
+
+/// What one slot has of one column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Block {
+    /// As it was written, or made whole again.
+    Good,
+    /// Known to be lost: its bytes here are the zeroes that parity was computed with.
+    Lost,
+    /// The medium gives something else.
+    Wrong,
+    /// The medium gives nothing.
+    Unreadable,
+    /// Its slot is not in use.
+    Gone,
+}
+
+/// Some neighbouring columns of a row.
+pub(super) struct Columns<'a> {
+    core: &'a PoolCore,
+    pub(super) number: u64,
+    pub(super) row: Row,
+    pub(super) positions: Range<usize>,
+    /// Of each slot, its blocks.
+    bytes: Vec<Buffer>,
+    /// Of each slot, what they are.
+    states: Vec<Vec<Block>>,
+}
+
+impl<'a> Columns<'a> {
+    /// Nothing is known of any block. Who makes columns holds the row.
+    pub(super) fn unknown(core: &'a PoolCore, number: u64, positions: Range<usize>) -> Columns<'a> {
+        let slots = usize::from(core.geometry().slots);
+        let row = Row::new(core.geometry(), number);
+        let count = positions.len();
+        let bytes = (0..slots).map(|_| Buffer::zeroed(count * BLOCK)).collect();
+        Columns { core, number, row, positions, bytes, states: vec![vec![Block::Gone; count]; slots] }
+    }
+
+    /// Reads and verifies the blocks of all slots of `wanted` that are in use.
+    pub(super) async fn load(
+        core: &'a PoolCore,
+        number: u64,
+        positions: Range<usize>,
+        wanted: Slots,
+    ) -> Columns<'a> {
+        let mut columns = Columns::unknown(core, number, positions);
+        columns.read(wanted & !core.gone(number)).await;
+        columns
+    }
+
+    /// Reads and verifies the blocks of `slots`.
+    pub(super) async fn read(&mut self, slots: Slots) {
+        let reads = members(slots).map(|slot| {
+            let buffer = std::mem::take(&mut self.bytes[slot]);
+            self.core.read_unit(slot, self.number, self.positions.start, buffer)
+        });
+        let answers = join(reads.collect()).await;
+        for (slot, answer) in members(slots).zip(answers) {
+            match answer.result {
+                Ok(()) => self.bytes[slot] = answer.buffer,
+                Err(Trouble::Error(_)) => self.read_one_by_one(slot).await,
+                Err(trouble) => {
+                    self.bytes[slot] = Buffer::zeroed(self.positions.len() * BLOCK);
+                    self.core.fail(slot, Cause::Stall, &trouble);
+                    self.states[slot].fill(Block::Gone);
+                    continue;
+                }
+            }
+            self.verify(slot);
+        }
+    }
+
+    /// A member that cannot read all of the blocks may read some of them.
+    async fn read_one_by_one(&mut self, slot: usize) {
+        self.bytes[slot] = Buffer::zeroed(self.positions.len() * BLOCK);
+        for index in 0..self.positions.len() {
+            let position = self.positions.start + index;
+            let answer = self.core.read_unit(slot, self.number, position, Buffer::new(BLOCK)).await;
+            match answer.result {
+                Ok(()) => {
+                    self.bytes[slot][index * BLOCK..][..BLOCK].copy_from_slice(&answer.buffer);
+                    self.states[slot][index] = Block::Good;
+                }
+                Err(_) => self.states[slot][index] = Block::Unreadable,
+            }
+        }
+    }
+
+    /// Finds out what has been read.
+    fn verify(&mut self, slot: usize) {
+        let one_by_one = self.states[slot].contains(&Block::Unreadable);
+        for index in 0..self.positions.len() {
+            let position = self.positions.start + index;
+            let block = &mut self.bytes[slot][index * BLOCK..][..BLOCK];
+            let judged = self.core.judge(slot, self.number, position, block);
+            let readable = !(one_by_one && self.states[slot][index] == Block::Unreadable);
+            self.states[slot][index] = match judged {
+                Judged::Unwritten | Judged::Lost => {
+                    block.fill(0);
+                    if judged == Judged::Lost { Block::Lost } else { Block::Good }
+                }
+                _ if !readable => Block::Unreadable,
+                Judged::Good => Block::Good,
+                Judged::Wrong => Block::Wrong,
+            };
+        }
+    }
+
+    /// The blocks of a slot.
+    pub(super) fn bytes(&self, slot: usize) -> &[u8] {
+        &self.bytes[slot]
+    }
+
+    /// What the blocks of a slot are.
+    pub(super) fn states(&self, slot: usize) -> &[Block] {
+        &self.states[slot]
+    }
+
+    /// Puts in blocks of a slot that are right.
+    pub(super) fn put(&mut self, slot: usize, blocks: &[u8]) {
+        self.bytes[slot].copy_from_slice(blocks);
+        self.states[slot].fill(Block::Good);
+    }
+
+    /// Puts what is to be written to a piece over the blocks of its slot. False when a block that is changed in part is
+    /// not known.
+    pub(super) fn overlay(&mut self, slot: usize, piece: &Piece, content: Content<'_>) -> bool {
+        let (bytes, states, positions) = (&mut self.bytes[slot], &mut self.states[slot], &self.positions);
+        let mut fits = true;
+        overlay(piece, content, positions, |at, part, content| {
+            let whole = at.div_ceil(BLOCK)..(at + part.len()) / BLOCK;
+            let touched = at / BLOCK..(at + part.len()).div_ceil(BLOCK);
+            for index in touched {
+                if whole.contains(&index) {
+                    states[index] = Block::Good;
+                }
+                fits &= states[index] == Block::Good;
+            }
+            put_content(bytes, at, part, content);
+        });
+        fits
+    }
+
+    /// The change that these columns are, after the data units of `units` got new bytes: those, what of the others
+    /// turned out to be lost, and parity. `None` when a unit is lost of which that cannot be noted, as its slot is gone.
+    pub(super) fn into_change(mut self, units: u64, gone: Slots) -> Option<Change> {
+        let mut touched = members(units).fold(0, |slots, unit| slots | set(self.row.copies(unit)));
+        for unit in 0..self.row.units() {
+            let slot = self.row.copies(unit).start;
+            for index in 0..self.positions.len() {
+                if self.states[slot][index] == Block::Good {
+                    continue;
+                }
+                if gone & 1 << slot != 0 {
+                    return None;
+                }
+                self.bytes[slot][index * BLOCK..][..BLOCK].fill(0);
+                self.states[slot][index] = Block::Lost;
+                touched |= 1 << slot;
+            }
+        }
+        self.compute_parity();
+        touched = (touched | self.row.parity_slots()) & !gone;
+        let entries = members(touched).flat_map(|slot| self.entries(slot).collect::<Vec<_>>()).collect();
+        let blocks = members(touched).map(|slot| (slot, std::mem::take(&mut self.bytes[slot]))).collect();
+        Some(Change { row: self.number, positions: self.positions.clone(), touched, erase: false, entries, blocks })
+    }
+
+    /// Makes whole in memory what redundancy can make whole. Says which blocks were found to be bad and are good now:
+    /// they are to be written again.
+    pub(super) fn mend(&mut self) -> Vec<(usize, usize)> {
+        let mut mended = Vec::new();
+        for index in 0..self.positions.len() {
+            self.mend_column(index, &mut mended);
+        }
+        mended
+    }
+
+    fn mend_column(&mut self, index: usize, mended: &mut Vec<(usize, usize)>) {
+        let slots = self.states.len();
+        let missing = |state: Block| matches!(state, Block::Wrong | Block::Unreadable | Block::Gone);
+        let bad = (0..slots).filter(|slot| missing(self.states[*slot][index])).fold(0, |bad, slot| bad | 1u64 << slot);
+        if bad == 0 {
+            return;
+        }
+        let before: Vec<Block> = self.states.iter().map(|states| states[index]).collect();
+        let found: Vec<Vec<u8>> = members(bad).map(|slot| self.block(slot, index).to_vec()).collect();
+        if self.row.parities() == 0 {
+            self.copy(index, bad);
+        } else if bad.count_ones() as usize <= self.row.parities() {
+            self.compute(index, bad);
+        } else {
+            return;
+        }
+        for (slot, found) in members(bad).zip(found) {
+            if self.states[slot][index] != Block::Good || before[slot] == Block::Gone {
+                continue;
+            }
+            if self.agrees(slot, index, before[slot] == Block::Wrong, &found) {
+                mended.push((slot, index));
+            } else {
+                self.states[slot][index] = before[slot];
+            }
+        }
+    }
+
+    /// Whether what was made in place of a bad block is what has to be there: it fits the block's entry; or the block
+    /// on the medium says the same, so that two witnesses stand against the entry; or it is a copy that is right by its own entry.
+    fn agrees(&mut self, slot: usize, index: usize, wrong: bool, found: &[u8]) -> bool {
+        if !self.core.shared.integrity {
+            return true;
+        }
+        let position = self.positions.start + index;
+        let entry = block_entry(self.block(slot, index));
+        let table = &self.core.shared.table;
+        if entry == table.entry(slot, self.number, position) {
+            return true;
+        }
+        if wrong && found == self.block(slot, index) {
+            Counters::count(&self.core.shared.counters.corrected);
+        } else if self.row.parities() > 0 {
+            return false;
+        }
+        table.set(slot, self.number, position, entry);
+        true
+    }
+
+    fn block(&self, slot: usize, index: usize) -> &[u8] {
+        &self.bytes[slot][index * BLOCK..][..BLOCK]
+    }
+
+    /// Levels with copies: any good copy stands for the others.
+    fn copy(&mut self, index: usize, bad: Slots) {
+        for slot in members(bad) {
+            let good = |other: &usize| self.states[*other][index] == Block::Good;
+            let group = self.row.group(slot) & !(1 << slot);
+            let Some(source) = members(group).find(good) else { continue };
+            let block = self.block(source, index).to_vec();
+            self.bytes[slot][index * BLOCK..][..BLOCK].copy_from_slice(&block);
+            self.states[slot][index] = Block::Good;
+        }
+    }
+
+    /// Levels with parity: what is missing follows from the rest.
+    fn compute(&mut self, index: usize, bad: Slots) {
+        let range = index * BLOCK..(index + 1) * BLOCK;
+        let mut places: Vec<Column> = self
+            .bytes
+            .iter_mut()
+            .enumerate()
+            .map(|(slot, bytes)| match &mut bytes[range.clone()] {
+                bytes if bad & 1 << slot != 0 => Column::Missing(bytes),
+                bytes => Column::Known(bytes),
+            })
+            .collect();
+        let mut role = |slot: Option<usize>| {
+            slot.map_or(Column::Absent, |slot| std::mem::replace(&mut places[slot], Column::Absent))
+        };
+        let mut data: Vec<Column> =
+            (0..self.row.units()).map(|unit| role(Some(self.row.copies(unit).start))).collect();
+        let (mut p, mut q) = (role(self.row.p()), role(self.row.q()));
+        if parity::recover(&mut data, &mut p, &mut q).is_err() {
+            return;
+        }
+        for slot in members(bad) {
+            self.states[slot][index] = Block::Good;
+        }
+    }
+
+    /// Computes the parity of all columns anew from the data units, lost ones as zeroes.
+    pub(super) fn compute_parity(&mut self) {
+        let (p, q) = (self.row.p(), self.row.q());
+        let Some(p) = p else { return };
+        let mut p_bytes = std::mem::take(&mut self.bytes[p]);
+        let mut q_bytes = q.map(|q| std::mem::take(&mut self.bytes[q]));
+        let data: Vec<&[u8]> =
+            (0..self.row.units()).map(|unit| &self.bytes[self.row.copies(unit).start][..]).collect();
+        match &mut q_bytes {
+            Some(q_bytes) => parity::pq(&mut p_bytes, q_bytes, &data),
+            None => parity::xor(&mut p_bytes, &data),
+        }
+        self.bytes[p] = p_bytes;
+        self.states[p].fill(Block::Good);
+        if let (Some(q), Some(bytes)) = (q, q_bytes) {
+            self.bytes[q] = bytes;
+            self.states[q].fill(Block::Good);
+        }
+    }
+
+    /// Writes blocks that were made whole again to their places. A member that cannot even do that is faulted.
+    pub(super) async fn write_again(&self, mended: &[(usize, usize)]) {
+        let gone = self.core.gone(self.number);
+        for &(slot, index) in mended.iter().filter(|(slot, _)| gone & 1 << slot == 0) {
+            let block = Buffer::copy_of(self.block(slot, index));
+            let position = self.positions.start + index;
+            let answer = self.core.write_unit(slot, self.number, position, block).await;
+            match answer.result {
+                Ok(()) => {
+                    Counters::count(&self.core.shared.counters.repaired);
+                    tracing::warn!(
+                        pool = self.core.shared.name,
+                        "member {slot}: block {position} of row {} was bad and is repaired",
+                        self.number
+                    );
+                }
+                Err(trouble) => drop(self.core.fail(slot, Cause::WriteError, &trouble)),
+            }
+        }
+    }
+
+    /// Counts what was found to be bad.
+    pub(super) fn count_trouble(&self) {
+        let counters = &self.core.shared.counters;
+        for state in self.states.iter().flatten() {
+            match state {
+                Block::Wrong => Counters::count(&counters.wrong),
+                Block::Unreadable => Counters::count(&counters.unreadable),
+                Block::Good | Block::Lost | Block::Gone => {}
+            }
+        }
+    }
+
+    /// The entries that a slot's blocks are to have.
+    pub(super) fn entries(&self, slot: usize) -> impl Iterator<Item = u32> + '_ {
+        let states = &self.states[slot];
+        let blocks = self.bytes[slot].chunks_exact(BLOCK).zip(states);
+        blocks.map(|(block, state)| if *state == Block::Good { block_entry(block) } else { LOST })
+    }
+}

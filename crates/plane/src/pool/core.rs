@@ -1,0 +1,282 @@
+//! A pool as all cores share it, and as one core uses it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ring::{Buffer, PooledFuture, Ring, Sender};
+
+use super::bitmap::Bitmap;
+use super::events::Counters;
+use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, block_entry};
+use super::journal::Journal;
+use super::keeper::Message;
+use super::layout::{Row, Slots};
+use super::locks::{RowLocks, Waiting};
+use super::segments::Segments;
+use super::slots::SlotStates;
+use super::table::Table;
+use crate::error::{Error, ErrorKind};
+use crate::layers::Stack;
+use crate::limits::POOL_MEMBER_STALL;
+use crate::request::{Extent, Request, Verb};
+
+/// How often something is looked at that another core does.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// What all cores share.
+pub struct Shared {
+    /// Its identity.
+    pub id: Id,
+    /// Its name.
+    pub name: String,
+    /// Its arrangement.
+    pub geometry: Geometry,
+    /// Whether checksums are kept and verified.
+    pub integrity: bool,
+    pub(super) table: Table,
+    pub(super) locks: RowLocks,
+    pub(super) segments: Segments,
+    pub(super) states: SlotStates,
+    pub(super) bitmap: Bitmap,
+    /// What was noticed.
+    pub counters: Counters,
+    /// The number of the next transaction.
+    pub(super) next: AtomicU64,
+    /// Transactions with a lower number are of no use any more, and that is so on stable media.
+    pub(super) retired: AtomicU64,
+    /// For each core, the oldest transaction whose blocks are not all in their places.
+    pub(super) oldest: Box<[AtomicU64]>,
+    /// Changes of slots' states, and how many of them the labels know.
+    pub(super) changes: AtomicU64,
+    pub(super) labelled: AtomicU64,
+    pub(super) keeper: Sender<Message>,
+}
+
+impl Shared {
+    /// The transaction from which on a recovery would have to look now.
+    pub(super) fn oldest(&self) -> u64 {
+        // In this order: a core announces itself before it takes a number.
+        let next = self.next.load(Ordering::SeqCst);
+        self.oldest.iter().fold(next, |oldest, core| oldest.min(core.load(Ordering::SeqCst)))
+    }
+
+    /// Whether the labels say which slots are in use.
+    pub(super) fn is_labelled(&self) -> bool {
+        self.labelled.load(Ordering::Acquire) >= self.changes.load(Ordering::Acquire)
+    }
+}
+
+/// A pool on one core.
+pub struct PoolCore {
+    pub(super) shared: Arc<Shared>,
+    pub(super) index: usize,
+    pub(super) ring: Ring,
+    members: RefCell<Vec<Option<Rc<Stack>>>>,
+    pub(super) waiting: Waiting,
+    pub(super) journal: Journal,
+    /// Changes that are acknowledged and not yet in their places.
+    pub(super) under_way: Cell<usize>,
+}
+
+impl PoolCore {
+    /// `members`: a stack for each slot that is there.
+    pub fn new(shared: Arc<Shared>, index: usize, ring: Ring, members: Vec<Option<Stack>>) -> Rc<PoolCore> {
+        Rc::new(PoolCore {
+            shared,
+            index,
+            ring,
+            members: RefCell::new(members.into_iter().map(|member| member.map(Rc::new)).collect()),
+            waiting: Waiting::default(),
+            journal: Journal::default(),
+            under_way: Cell::new(0),
+        })
+    }
+
+    /// What all cores share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(super) fn geometry(&self) -> &Geometry {
+        &self.shared.geometry
+    }
+
+    pub(super) fn member(&self, slot: usize) -> Option<Rc<Stack>> {
+        self.members.borrow()[slot].clone()
+    }
+
+    /// Another member takes the slot on this core.
+    pub(super) fn set_member(&self, slot: usize, member: Option<Stack>) {
+        self.members.borrow_mut()[slot] = member.map(Rc::new);
+    }
+
+    /// Takes a row, as soon as nobody else has it.
+    pub(super) async fn lock(self: &Rc<Self>, row: u64) -> Locked {
+        while !self.shared.locks.try_lock(row) {
+            self.waiting.wait(&self.ring).await;
+        }
+        Locked { core: self.clone(), row }
+    }
+
+    /// Waits for something that another task or core does.
+    pub(super) async fn until(&self, condition: impl Fn() -> bool) {
+        while !condition() {
+            self.ring.sleep(LOOK).await;
+        }
+    }
+
+    /// One request to a member. A member that does not answer in time has failed.
+    pub(super) fn ask(&self, slot: usize, request: Request) -> PooledFuture<'_, Answer> {
+        PooledFuture::future(async move {
+            let Some(member) = self.member(slot) else {
+                return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
+            };
+            match self.ring.timeout(POOL_MEMBER_STALL, member.submit(request)).await {
+                Some(completion) => Answer {
+                    result: completion.result.map_err(Trouble::Error),
+                    buffer: completion.buffer,
+                },
+                None => Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() },
+            }
+        })
+    }
+
+    /// Reads the blocks of a slot's unit from `position` on.
+    pub(super) fn read_unit(
+        &self,
+        slot: usize,
+        row: u64,
+        position: usize,
+        buffer: Buffer,
+    ) -> PooledFuture<'_, Answer> {
+        self.ask(slot, Request::read(self.place(row, position), buffer))
+    }
+
+    /// Writes the blocks of a slot's unit from `position` on.
+    pub(super) fn write_unit(
+        &self,
+        slot: usize,
+        row: u64,
+        position: usize,
+        blocks: Buffer,
+    ) -> PooledFuture<'_, Answer> {
+        self.ask(slot, Request::write(self.place(row, position), blocks))
+    }
+
+    /// Says that blocks of a member are of no use; what comes of it does not matter.
+    pub(super) fn discard_unit(
+        &self,
+        slot: usize,
+        row: u64,
+        position: usize,
+        blocks: usize,
+    ) -> PooledFuture<'_, Answer> {
+        let extent = Extent::new(self.place(row, position), (blocks * BLOCK) as u64);
+        self.ask(slot, Request::plain(Verb::Discard, extent))
+    }
+
+    fn place(&self, row: u64, position: usize) -> u64 {
+        self.geometry().unit_place(row) + (position * BLOCK) as u64
+    }
+
+    /// What `block`, just read, is.
+    pub(super) fn judge(&self, slot: usize, row: u64, position: usize, block: &[u8]) -> Judged {
+        match self.shared.table.entry(slot, row, position) {
+            UNWRITTEN => Judged::Unwritten,
+            LOST => Judged::Lost,
+            _ if !self.shared.integrity => Judged::Good,
+            entry if block_entry(block) == entry => Judged::Good,
+            _ => Judged::Wrong,
+        }
+    }
+
+    /// The entry of the table for new bytes of a block, whose checksum is `entry`.
+    pub(super) fn table_entry(&self, entry: u32) -> u32 {
+        if self.shared.integrity || entry == UNWRITTEN || entry == LOST { entry } else { NO_CHECKSUM }
+    }
+
+    /// A member failed a request: it is taken out, unless the pool cannot do without. Gives whether it is out now.
+    pub(super) fn fail(&self, slot: usize, cause: Cause, trouble: &Trouble) -> bool {
+        let shared = &self.shared;
+        let unusable = shared.states.out() | shared.states.rebuilding() & !(1 << slot);
+        if unusable & 1 << slot != 0 {
+            return true;
+        }
+        if !Row::new(&shared.geometry, 0).survives(unusable | 1 << slot) {
+            return false;
+        }
+        shared.changes.fetch_add(1, Ordering::AcqRel);
+        if shared.states.take_out(slot) {
+            tracing::error!(pool = shared.name, "member {slot} is faulted: {cause}: {trouble}");
+        }
+        shared.keeper.send(Message::Out { slot, cause }).ok();
+        true
+    }
+
+    /// The slots of `row` of which nothing can be had on this core.
+    pub(super) fn gone(&self, row: u64) -> Slots {
+        self.shared.states.gone(row)
+    }
+}
+
+/// A row that is ours until this is dropped.
+pub(super) struct Locked {
+    core: Rc<PoolCore>,
+    row: u64,
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.core.shared.locks.unlock(self.row);
+        self.core.waiting.released();
+    }
+}
+
+/// The entry of a block that was written to a pool without checksums.
+pub(super) const NO_CHECKSUM: u32 = 2;
+
+/// What a member said to a request.
+pub(super) struct Answer {
+    pub(super) result: Result<(), Trouble>,
+    pub(super) buffer: Buffer,
+}
+
+/// Why a member did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    /// It is not there.
+    #[error("it is not there")]
+    Away,
+    /// It does not answer.
+    #[error("no answer for {} seconds", POOL_MEMBER_STALL.as_secs())]
+    Stall,
+    /// It said why.
+    #[error(transparent)]
+    Error(Error),
+}
+
+impl Trouble {
+    /// What is told to whoever asked.
+    pub(super) fn into_error(self, kind: ErrorKind, context: &'static str) -> Error {
+        match self {
+            Trouble::Error(error) => Error::caused(kind, context, std::io::Error::other(error)),
+            other => Error::caused(kind, context, std::io::Error::other(other.to_string())),
+        }
+    }
+}
+
+/// What a block that was read turned out to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Judged {
+    /// As it was written.
+    Good,
+    /// Never written: zeroes, whatever lies there.
+    Unwritten,
+    /// Known not to be had any more.
+    Lost,
+    /// Not what was written.
+    Wrong,
+}

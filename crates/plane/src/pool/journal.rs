@@ -1,0 +1,356 @@
+//! The journal as one core writes it: changes of many tasks become one transaction, which is on stable media on all
+//! members that it touches before any of them is acknowledged. docs/formats/pool.md, "Journal".
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use ring::{Buffer, Notify};
+
+use super::core::{Locked, PoolCore, Trouble};
+use super::format::transaction::{MAX_HEADER_BLOCKS, TransactionWriter};
+use super::format::{BLOCK, Cause, Kind, LOST, TransactionHead, UNWRITTEN, UpdateHead, block_entry};
+use super::join::join;
+use super::keeper::Message;
+use super::layout::{Row, Slots, members};
+use crate::error::{Error, ErrorKind};
+use crate::limits::POOL_TRANSACTION_BYTES;
+use crate::request::{Flags, Request};
+
+/// Neighbouring columns of a row that change together.
+pub(super) struct Change {
+    /// Which row.
+    pub(super) row: u64,
+    /// Which of its columns.
+    pub(super) positions: Range<usize>,
+    /// The slots whose blocks change.
+    pub(super) touched: Slots,
+    /// The blocks are of no use any more and read as zeroes; then there are no entries and no blocks.
+    pub(super) erase: bool,
+    /// For each touched slot, ascending, an entry for each column.
+    pub(super) entries: Vec<u32>,
+    /// For each touched slot, ascending, its new blocks.
+    pub(super) blocks: Vec<(usize, Buffer)>,
+}
+
+impl Change {
+    /// New blocks for some slots.
+    pub(super) fn write(row: u64, positions: Range<usize>, mut blocks: Vec<(usize, Buffer)>) -> Change {
+        blocks.sort_unstable_by_key(|(slot, _)| *slot);
+        let touched = blocks.iter().fold(0, |touched, (slot, _)| touched | 1 << slot);
+        let entries = blocks.iter().flat_map(|(_, bytes)| bytes.chunks_exact(BLOCK).map(block_entry)).collect();
+        Change { row, positions, touched, erase: false, entries, blocks }
+    }
+
+    /// Zeroes that take no space.
+    pub(super) fn erase(row: u64, positions: Range<usize>, touched: Slots) -> Change {
+        Change { row, positions, touched, erase: true, entries: Vec::new(), blocks: Vec::new() }
+    }
+
+    /// Bytes that it takes in a header at most.
+    fn head_bytes(&self) -> usize {
+        24 + self.entries.len().next_multiple_of(2) * 4
+    }
+
+    fn payload_bytes(&self, slot: usize) -> usize {
+        if self.erase || self.touched & 1 << slot == 0 { 0 } else { self.positions.len() * BLOCK }
+    }
+}
+
+/// Changes that are on stable media in the journal and now go to their places.
+pub(super) struct Committed {
+    changes: Vec<Change>,
+    number: u64,
+}
+
+/// Changes of one task that wait for their transaction.
+struct Waiting {
+    changes: RefCell<Vec<Change>>,
+    outcome: RefCell<Option<Result<u64, Error>>>,
+    done: Notify,
+}
+
+/// What a core appends to.
+#[derive(Default)]
+pub(super) struct Journal {
+    queue: RefCell<VecDeque<Rc<Waiting>>>,
+    writes: Cell<bool>,
+    segment: Cell<Option<u32>>,
+    /// For each slot, where its next part goes in the segment.
+    places: RefCell<Vec<u32>>,
+    last: Cell<u64>,
+    /// Transactions whose blocks are not all in their places, with how many tasks still write.
+    unfinished: RefCell<VecDeque<(u64, usize)>>,
+}
+
+impl PoolCore {
+    /// Writes changes to the journal. When this ends they are durable.
+    pub(super) async fn commit(self: &Rc<Self>, changes: Vec<Change>) -> Result<Committed, Error> {
+        let waiting = Rc::new(Waiting {
+            changes: RefCell::new(changes),
+            outcome: RefCell::default(),
+            done: Notify::new(),
+        });
+        self.journal.queue.borrow_mut().push_back(waiting.clone());
+        if !self.journal.writes.replace(true) {
+            let core = self.clone();
+            self.ring.spawn_later(async move {
+                while let Some(batch) = core.next_batch() {
+                    core.write_batch(batch).await;
+                }
+                core.journal.writes.set(false);
+            });
+        }
+        let number = waiting.done.until(|| waiting.outcome.take()).await?;
+        Ok(Committed { changes: waiting.changes.take(), number })
+    }
+
+    /// As many of those that wait as fit a transaction.
+    fn next_batch(&self) -> Option<Vec<Rc<Waiting>>> {
+        let mut queue = self.journal.queue.borrow_mut();
+        let room = (MAX_HEADER_BLOCKS as usize * BLOCK) - 64;
+        let most = POOL_TRANSACTION_BYTES.min(self.geometry().segment_bytes as usize - MAX_HEADER_BLOCKS as usize * BLOCK);
+        let slots = usize::from(self.geometry().slots);
+        let (mut batch, mut head, mut payloads) = (Vec::new(), 0, vec![0; slots]);
+        while let Some(next) = queue.front() {
+            let changes = next.changes.borrow();
+            head += changes.iter().map(Change::head_bytes).sum::<usize>();
+            for (slot, payload) in payloads.iter_mut().enumerate() {
+                *payload += changes.iter().map(|change| change.payload_bytes(slot)).sum::<usize>();
+            }
+            let fits = head <= room && payloads.iter().all(|payload| *payload <= most);
+            drop(changes);
+            if !fits && !batch.is_empty() {
+                break;
+            }
+            batch.extend(queue.pop_front());
+        }
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    async fn write_batch(self: &Rc<Self>, batch: Vec<Rc<Waiting>>) {
+        let shared = self.shared.clone();
+        // A recovery has to know who was out when this was written.
+        self.until(|| shared.is_labelled()).await;
+        let out = shared.states.out();
+        let touched = batch.iter().fold(0, |touched, waiting| {
+            waiting.changes.borrow().iter().fold(touched, |touched, change| touched | change.touched)
+        }) & !out;
+        // Announced before a number is taken, so that no checkpoint passes it.
+        let mut unfinished = self.journal.unfinished.borrow_mut();
+        if unfinished.is_empty() {
+            shared.oldest[self.index].store(shared.next.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+        let number = shared.next.fetch_add(1, Ordering::SeqCst);
+        unfinished.push_back((number, batch.len()));
+        drop(unfinished);
+        let (failed, error) = self.write_parts(&batch, number, touched).await;
+        self.until(|| shared.is_labelled()).await;
+        let unusable = out | failed;
+        if !shared.states.all_in_sync() {
+            self.note_in_bitmap(&batch).await;
+        }
+        for waiting in batch {
+            let changes = waiting.changes.borrow();
+            let survives = |change: &Change| {
+                Row::new(&shared.geometry, change.row).survives(self.gone(change.row) | unusable)
+            };
+            let outcome = if error.is_none() && changes.iter().all(survives) {
+                changes.iter().for_each(|change| self.note(change, unusable));
+                Ok(number)
+            } else {
+                self.finish(number);
+                Err(Error::new(ErrorKind::Failed, "writing the journal of a pool: too many of its members fail"))
+            };
+            drop(changes);
+            waiting.outcome.replace(Some(outcome));
+            waiting.done.notify();
+        }
+    }
+
+    /// Writes the parts of a transaction to all members that it touches. Gives those that did not take theirs.
+    async fn write_parts(&self, batch: &[Rc<Waiting>], number: u64, touched: Slots) -> (Slots, Option<()>) {
+        let mut header = Buffer::zeroed(MAX_HEADER_BLOCKS as usize * BLOCK);
+        let mut writer = TransactionWriter::new(&mut header);
+        for waiting in batch {
+            for change in waiting.changes.borrow().iter() {
+                let head = UpdateHead {
+                    row: change.row,
+                    position: change.positions.start as u16,
+                    columns: change.positions.len() as u16,
+                    kind: if change.erase { Kind::Erase } else { Kind::Write },
+                    touched: change.touched,
+                };
+                if writer.push(&head, change.entries.iter().copied()).is_err() {
+                    return (0, Some(()));
+                }
+            }
+        }
+        let payload = |slot: usize| -> usize {
+            let each = |waiting: &Rc<Waiting>| {
+                waiting.changes.borrow().iter().map(|change| change.payload_bytes(slot)).sum::<usize>()
+            };
+            batch.iter().map(each).sum()
+        };
+        let header_bytes = writer.header_blocks() * BLOCK;
+        self.make_room(touched, header_bytes, payload).await;
+        let segment = self.journal.segment.get().expect("there is one now");
+        self.journal.last.set(number);
+        let mut writes = Vec::with_capacity(touched.count_ones() as usize);
+        for slot in members(touched) {
+            let bytes = payload(slot);
+            let within = {
+                let mut places = self.journal.places.borrow_mut();
+                let within = places[slot];
+                places[slot] += (header_bytes + bytes) as u32;
+                within
+            };
+            let place = self.geometry().segment_place(segment) + u64::from(within);
+            let head = TransactionHead {
+                pool: self.shared.id,
+                number,
+                retired: self.shared.retired.load(Ordering::Acquire),
+                place,
+                slot: slot as u16,
+                payload_blocks: (bytes / BLOCK) as u32,
+            };
+            let mut part = Buffer::new(header_bytes + bytes);
+            part[..header_bytes].copy_from_slice(writer.finish(&head));
+            let mut at = header_bytes;
+            for waiting in batch {
+                for change in waiting.changes.borrow().iter().filter(|change| !change.erase) {
+                    for (_, blocks) in change.blocks.iter().filter(|(other, _)| *other == slot) {
+                        part[at..at + blocks.len()].copy_from_slice(blocks);
+                        at += blocks.len();
+                    }
+                }
+            }
+            writes.push(self.ask(slot, Request::write(place, part).with(Flags::FUA)));
+        }
+        let answers = join(writes).await;
+        let mut failed = 0;
+        for (slot, answer) in members(touched).zip(answers) {
+            if let Err(trouble) = answer.result {
+                let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
+                self.fail(slot, cause, &trouble);
+                failed |= 1 << slot;
+            }
+        }
+        (failed, None)
+    }
+
+    /// A segment in which the parts have room, if need be a new one.
+    async fn make_room(&self, touched: Slots, header_bytes: usize, payload: impl Fn(usize) -> usize) {
+        let journal = &self.journal;
+        let fits = |places: &[u32], slot: usize| {
+            places[slot] as usize + header_bytes + payload(slot) <= self.geometry().segment_bytes as usize
+        };
+        if let Some(segment) = journal.segment.get() {
+            if members(touched).all(|slot| fits(&journal.places.borrow(), slot)) {
+                return;
+            }
+            self.shared.segments.fill(segment, journal.last.get());
+        }
+        if self.shared.segments.is_short() {
+            self.shared.keeper.send(Message::Checkpoint).ok();
+        }
+        let claimed = Cell::new(None);
+        self.until(|| {
+            claimed.set(self.shared.segments.claim());
+            if claimed.get().is_none() {
+                self.shared.keeper.send(Message::Checkpoint).ok();
+            }
+            claimed.get().is_some()
+        })
+        .await;
+        journal.segment.set(claimed.get());
+        journal.places.replace(vec![0; usize::from(self.geometry().slots)]);
+    }
+
+    /// What is changed while a member is out is noted for it, on stable media.
+    async fn note_in_bitmap(&self, batch: &[Rc<Waiting>]) {
+        let mut rows = Vec::new();
+        for waiting in batch {
+            rows.extend(waiting.changes.borrow().iter().map(|change| change.row));
+        }
+        let bitmap = &self.shared.bitmap;
+        rows.retain(|row| bitmap.set(*row));
+        if !rows.is_empty() {
+            self.shared.keeper.send(Message::Bitmap).ok();
+            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row))).await;
+        }
+    }
+
+    /// From now on the table says what the blocks are to be.
+    pub(super) fn note(&self, change: &Change, unusable: Slots) {
+        let columns = change.positions.len();
+        for (index, slot) in members(change.touched).enumerate() {
+            if unusable & 1 << slot != 0 {
+                continue;
+            }
+            for (column, position) in change.positions.clone().enumerate() {
+                let entry = if change.erase { UNWRITTEN } else { change.entries[index * columns + column] };
+                self.shared.table.set(slot, change.row, position, self.table_entry(entry));
+            }
+        }
+    }
+
+    /// Writes committed changes to their places, and then lets go of the row.
+    pub(super) fn put_in_place(self: &Rc<Self>, committed: Committed, locked: Locked) {
+        self.under_way.set(self.under_way.get() + 1);
+        let core = self.clone();
+        self.ring.spawn(async move {
+            core.write_places(committed.changes).await;
+            core.finish(committed.number);
+            drop(locked);
+            core.under_way.set(core.under_way.get() - 1);
+        });
+    }
+
+    /// Writes changes to their places.
+    pub(super) async fn write_places(&self, changes: Vec<Change>) {
+        let mut writes = Vec::new();
+        let mut slots = Vec::new();
+        for change in changes {
+            let gone = self.gone(change.row);
+            if change.erase {
+                for slot in members(change.touched & !gone) {
+                    slots.push(None);
+                    writes.push(self.discard_unit(slot, change.row, change.positions.start, change.positions.len()));
+                }
+            }
+            for (slot, blocks) in change.blocks {
+                if gone & 1 << slot == 0 {
+                    slots.push(Some(slot));
+                    writes.push(self.write_unit(slot, change.row, change.positions.start, blocks));
+                }
+            }
+        }
+        for (slot, answer) in slots.into_iter().zip(join(writes).await) {
+            if let (Some(slot), Err(trouble)) = (slot, answer.result) {
+                let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
+                self.fail(slot, cause, &trouble);
+            }
+        }
+    }
+
+    /// One task of a transaction is done with its places.
+    fn finish(&self, number: u64) {
+        let mut unfinished = self.journal.unfinished.borrow_mut();
+        if let Some((_, tasks)) = unfinished.iter_mut().find(|(other, _)| *other == number) {
+            *tasks -= 1;
+        }
+        while matches!(unfinished.front(), Some((_, 0))) {
+            unfinished.pop_front();
+        }
+        let oldest = unfinished.front().map_or(u64::MAX, |(number, _)| *number);
+        self.shared.oldest[self.index].store(oldest, Ordering::SeqCst);
+    }
+}
+
+/// Whether a payload block is of an entry that says nothing of its bytes.
+pub(super) fn is_void(entry: u32) -> bool {
+    entry == UNWRITTEN || entry == LOST
+}

@@ -1,0 +1,101 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::pool::Level;
+
+fn geometry(level: Level, slots: u16, unit: u32) -> Geometry {
+    Geometry::plan(level, slots, unit, 64 << 20, 1, 1 << 20).expect("a good arrangement")
+}
+
+fn arrangements() -> impl Strategy<Value = Geometry> {
+    let counts = |level| match level {
+        Level::Single => 1..=1u16,
+        Level::Raid0 => 1..=12,
+        Level::Raid1 => 2..=4,
+        Level::Raid10 => 1..=6,
+        Level::Raid5 => 3..=12,
+        Level::Raid6 => 4..=12,
+    };
+    let levels =
+        [Level::Single, Level::Raid0, Level::Raid1, Level::Raid10, Level::Raid5, Level::Raid6];
+    (0..levels.len(), 0..5u32)
+        .prop_flat_map(move |(level, unit)| (Just(levels[level]), counts(levels[level]), Just(4096 << unit)))
+        .prop_map(|(level, slots, unit)| {
+            geometry(level, if level == Level::Raid10 { slots * 2 } else { slots }, unit)
+        })
+}
+
+proptest! {
+    /// Every block of the pool has its places, no two blocks share one, and every place tells its block again.
+    #[test]
+    fn a_block_lies_in_its_places_and_nowhere_else(geometry in arrangements(), first in 0u64..1000) {
+        let blocks = geometry.pool_bytes() / BLOCK as u64;
+        let first = first.min(blocks.saturating_sub(1));
+        let per_unit = u64::from(geometry.unit) / BLOCK as u64;
+        let mut taken = std::collections::BTreeMap::new();
+        for block in first..blocks.min(first + 500) {
+            let piece = pieces(&geometry, block * BLOCK as u64, BLOCK as u64).next().unwrap();
+            let row = Row::new(&geometry, piece.row);
+            prop_assert!(piece.row < geometry.rows && piece.unit < row.units());
+            for slot in row.copies(piece.unit) {
+                prop_assert_eq!(row.role(slot), Role::Data(piece.unit));
+                let place = (slot, piece.row, piece.offset);
+                prop_assert_eq!(taken.insert(place, block), None);
+            }
+            let units = u64::from(geometry.data_units());
+            let back = (piece.row * units + piece.unit as u64) * per_unit + (piece.offset / BLOCK) as u64;
+            prop_assert_eq!(back, block);
+        }
+    }
+
+    /// The slots of a row are its data and its parity, each once.
+    #[test]
+    fn a_row_is_data_and_parity(geometry in arrangements(), row in 0u64..100) {
+        let row = Row::new(&geometry, row);
+        let data = (0..row.units()).fold(0, |all, unit| all | set(row.copies(unit)));
+        let parity = [row.p(), row.q()].into_iter().flatten().fold(0, |all, slot| all | 1 << slot);
+        prop_assert_eq!(data & parity, 0);
+        prop_assert_eq!(data | parity, set(0..usize::from(geometry.slots)));
+        prop_assert_eq!(row.units(), usize::from(geometry.data_units()));
+        for slot in 0..usize::from(geometry.slots) {
+            let is_parity = parity & 1 << slot != 0;
+            prop_assert_eq!(is_parity, !matches!(row.role(slot), Role::Data(_)));
+            prop_assert!(row.group(slot) & 1 << slot != 0);
+        }
+        prop_assert!(row.survives(0));
+        prop_assert!(!row.survives(set(0..usize::from(geometry.slots))));
+    }
+
+    /// Pieces cover a run of bytes without a gap.
+    #[test]
+    fn pieces_are_the_run(geometry in arrangements(), offset in 0u64..1 << 20, length in 0u64..1 << 20) {
+        let units = u64::from(geometry.data_units());
+        let mut at = offset;
+        for piece in pieces(&geometry, offset, length) {
+            let place = (piece.row * units + piece.unit as u64) * u64::from(geometry.unit);
+            prop_assert_eq!(place + piece.offset as u64, at);
+            prop_assert!(piece.length > 0 && piece.offset + piece.length <= geometry.unit as usize);
+            prop_assert!(piece.positions().end * BLOCK <= geometry.unit as usize);
+            at += piece.length as u64;
+        }
+        prop_assert_eq!(at, offset + length);
+    }
+}
+
+#[test]
+fn parity_moves_to_the_left_row_by_row() {
+    let geometry = geometry(Level::Raid6, 6, 4096);
+    let places: Vec<_> = (0..7).map(|row| (Row::new(&geometry, row).p(), Row::new(&geometry, row).q())).collect();
+    let wanted = [(5, 0), (4, 5), (3, 4), (2, 3), (1, 2), (0, 1), (5, 0)];
+    assert_eq!(places, wanted.map(|(p, q)| (Some(p), Some(q))));
+}
+
+#[test]
+fn redundancy_is_what_the_level_says() {
+    let lost = |level, slots, gone| Row::new(&geometry(level, slots, 4096), 0).survives(gone);
+    assert!(!lost(Level::Single, 1, 1) && !lost(Level::Raid0, 3, 0b010));
+    assert!(lost(Level::Raid1, 4, 0b0111) && !lost(Level::Raid1, 4, 0b1111));
+    assert!(lost(Level::Raid10, 4, 0b0101) && !lost(Level::Raid10, 4, 0b0011));
+    assert!(lost(Level::Raid5, 5, 0b1_0000) && !lost(Level::Raid5, 5, 0b1_0001));
+    assert!(lost(Level::Raid6, 6, 0b11) && !lost(Level::Raid6, 6, 0b111));
+}

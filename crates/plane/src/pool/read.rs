@@ -1,0 +1,106 @@
+//! Reads. The plain case takes the bytes from one member and verifies them; everything else goes by whole columns.
+
+use std::rc::Rc;
+
+use ring::Buffer;
+
+use super::column::{Block, Columns};
+use super::core::{Judged, PoolCore, Trouble};
+use super::events::Counters;
+use super::format::{BLOCK, Cause, UNWRITTEN};
+use super::layout::{Piece, Row, members, set};
+use crate::error::{Error, ErrorKind};
+
+impl PoolCore {
+    /// Fills `out` with the bytes of a piece.
+    pub(super) async fn read_piece(self: &Rc<Self>, piece: Piece, out: &mut [u8]) -> Result<(), Error> {
+        // Whoever changes the row may be about to say that it is done: what was acknowledged has to be seen.
+        if !self.shared.locks.is_held(piece.row)
+            && let Some(slot) = self.choose(&piece)
+        {
+            let positions = piece.positions();
+            if self.is_unwritten(slot, &piece) {
+                out.fill(0);
+                return Ok(());
+            }
+            let buffer = Buffer::new(positions.len() * BLOCK);
+            let answer = self.read_unit(slot, piece.row, positions.start, buffer).await;
+            if let Err(trouble @ (Trouble::Stall | Trouble::Away)) = &answer.result {
+                self.fail(slot, Cause::Stall, trouble);
+            } else if answer.result.is_ok() && self.take(slot, &piece, &answer.buffer, out) {
+                return Ok(());
+            }
+        }
+        let _row = self.lock(piece.row).await;
+        self.read_columns_of(piece, out).await
+    }
+
+    /// The slot to read from; of several copies the one that the place falls to.
+    fn choose(&self, piece: &Piece) -> Option<usize> {
+        let row = Row::new(self.geometry(), piece.row);
+        let copies = set(row.copies(piece.unit)) & !self.gone(piece.row);
+        let nth = piece.row % u64::from(copies.count_ones()).max(1);
+        members(copies).nth(nth as usize)
+    }
+
+    fn is_unwritten(&self, slot: usize, piece: &Piece) -> bool {
+        piece.positions().all(|position| self.shared.table.entry(slot, piece.row, position) == UNWRITTEN)
+    }
+
+    /// Takes over what was read, if all of it is good.
+    fn take(&self, slot: usize, piece: &Piece, blocks: &[u8], out: &mut [u8]) -> bool {
+        let start = piece.positions().start * BLOCK;
+        for (block, position) in blocks.chunks_exact(BLOCK).zip(piece.positions()) {
+            // The bytes of `block` that are asked for.
+            let from = piece.offset.max(position * BLOCK);
+            let to = (piece.offset + piece.length).min((position + 1) * BLOCK);
+            let place = &mut out[from - piece.offset..to - piece.offset];
+            match self.judge(slot, piece.row, position, block) {
+                Judged::Good => place.copy_from_slice(&blocks[from - start..to - start]),
+                Judged::Unwritten => place.fill(0),
+                Judged::Lost | Judged::Wrong => return false,
+            }
+        }
+        true
+    }
+
+    /// By whole columns: from other copies, or from all the others of the row. What is bad on its medium is repaired.
+    /// The caller holds the row.
+    pub(super) async fn read_columns_of(&self, piece: Piece, out: &mut [u8]) -> Result<(), Error> {
+        let positions = piece.positions();
+        let start = positions.start * BLOCK;
+        let row = Row::new(self.geometry(), piece.row);
+        let copies = row.copies(piece.unit);
+        let mut columns = Columns::load(self, piece.row, positions, set(copies.clone())).await;
+        let good = |columns: &Columns| {
+            copies.clone().find(|slot| columns.states(*slot).iter().all(|state| *state == Block::Good))
+        };
+        if good(&columns).is_none() || row.parities() == 0 {
+            if row.parities() > 0 {
+                let others = row.group(copies.start) & !set(copies.clone()) & !self.gone(piece.row);
+                columns.read(others).await;
+            }
+            columns.count_trouble();
+            let mended = columns.mend();
+            columns.write_again(&mended).await;
+        }
+        let Some(slot) = good(&columns) else {
+            for (index, state) in columns.states(copies.start).iter().enumerate() {
+                if *state != Block::Good {
+                    let position = columns.positions.start + index;
+                    tracing::error!(
+                        pool = self.shared.name,
+                        "block {position} of unit {} of row {} cannot be read or rebuilt: {state:?}",
+                        piece.unit,
+                        piece.row
+                    );
+                    Counters::count(&self.shared.counters.lost);
+                }
+            }
+            return Err(Error::new(ErrorKind::Medium, "reading blocks of a pool that redundancy cannot rebuild"));
+        };
+        let from = piece.offset - start;
+        out.copy_from_slice(&columns.bytes(slot)[from..from + piece.length]);
+        Ok(())
+    }
+}

@@ -1,0 +1,122 @@
+//! The checksums of every block, in memory, shared by all cores; and which pages of them have changed since they were
+//! last written to their member.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::format::{BLOCK, ENTRIES, Geometry};
+
+/// One slot's checksums. 4 bytes for each block: 1 MiB for each GiB of a member.
+struct SlotTable {
+    entries: Box<[AtomicU32]>,
+    /// One bit a page.
+    changed: Box<[AtomicU64]>,
+    /// Of each page, as it was last written.
+    generations: Box<[AtomicU64]>,
+}
+
+/// The checksums of all members.
+pub struct Table {
+    slots: Box<[SlotTable]>,
+    blocks_per_unit: u64,
+}
+
+impl Table {
+    /// Nothing was ever written.
+    pub fn new(geometry: &Geometry) -> Table {
+        let blocks_per_unit = u64::from(geometry.unit) / BLOCK as u64;
+        let blocks = (geometry.rows * blocks_per_unit) as usize;
+        let pages = geometry.table_pages as usize;
+        let slot = |_| SlotTable {
+            entries: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
+            changed: (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            generations: (0..pages).map(|_| AtomicU64::new(0)).collect(),
+        };
+        Table { slots: (0..geometry.slots).map(slot).collect(), blocks_per_unit }
+    }
+
+    /// The entry of a block: see docs/formats/pool.md, "Table".
+    pub fn entry(&self, slot: usize, row: u64, position: usize) -> u32 {
+        self.slots[slot].entries[self.block(row, position)].load(Ordering::Acquire)
+    }
+
+    /// Changes an entry. Only who holds the row may.
+    pub fn set(&self, slot: usize, row: u64, position: usize, entry: u32) {
+        let block = self.block(row, position);
+        let slot = &self.slots[slot];
+        slot.entries[block].store(entry, Ordering::Release);
+        let page = block / ENTRIES;
+        let bit = 1 << (page % 64);
+        // Looked at first: setting it again would take the line from other cores.
+        if slot.changed[page / 64].load(Ordering::Relaxed) & bit == 0 {
+            slot.changed[page / 64].fetch_or(bit, Ordering::AcqRel);
+        }
+    }
+
+    fn block(&self, row: u64, position: usize) -> usize {
+        (row * self.blocks_per_unit) as usize + position
+    }
+
+    /// The pages of a slot that have changed since the last call, which are written by the caller now.
+    pub fn take_changed(&self, slot: usize) -> Vec<u64> {
+        let mut pages = Vec::new();
+        for (index, word) in self.slots[slot].changed.iter().enumerate() {
+            let mut bits = if word.load(Ordering::Relaxed) == 0 { 0 } else { word.swap(0, Ordering::AcqRel) };
+            while bits != 0 {
+                pages.push(index as u64 * 64 + u64::from(bits.trailing_zeros()));
+                bits &= bits - 1;
+            }
+        }
+        pages
+    }
+
+    /// Says that a page is to be written again.
+    pub fn mark(&self, slot: usize, page: u64) {
+        self.slots[slot].changed[page as usize / 64].fetch_or(1 << (page % 64), Ordering::AcqRel);
+    }
+
+    /// Says that all pages of a slot are to be written again, as on a member that is new.
+    pub fn mark_all(&self, slot: usize) {
+        for page in 0..self.pages() {
+            self.mark(slot, page);
+        }
+    }
+
+    /// Pages of one slot.
+    pub fn pages(&self) -> u64 {
+        self.slots.first().map_or(0, |slot| slot.generations.len() as u64)
+    }
+
+    /// The entries of a page; those behind the last block are 0.
+    pub fn page(&self, slot: usize, page: u64) -> impl Iterator<Item = u32> + '_ {
+        let entries = &self.slots[slot].entries;
+        let first = page as usize * ENTRIES;
+        (first..first + ENTRIES).map(|block| entries.get(block).map_or(0, |entry| entry.load(Ordering::Acquire)))
+    }
+
+    /// Takes in a page as it was found on its member, with its generation.
+    pub fn load(&self, slot: usize, page: u64, generation: u64, entries: impl Iterator<Item = u32>) {
+        let slot = &self.slots[slot];
+        for (place, entry) in slot.entries[page as usize * ENTRIES..].iter().zip(entries) {
+            place.store(entry, Ordering::Relaxed);
+        }
+        slot.generations[page as usize].store(generation, Ordering::Relaxed);
+    }
+
+    /// The generation with which a page was last written; 0 before the first time.
+    pub fn generation(&self, slot: usize, page: u64) -> u64 {
+        self.slots[slot].generations[page as usize].load(Ordering::Relaxed)
+    }
+
+    /// Notes that a page was written with `generation`.
+    pub fn written(&self, slot: usize, page: u64, generation: u64) {
+        self.slots[slot].generations[page as usize].store(generation, Ordering::Relaxed);
+    }
+
+    /// All blocks of a slot are as if never written: a new member takes the place.
+    pub fn clear(&self, slot: usize) {
+        for entry in &self.slots[slot].entries {
+            entry.store(0, Ordering::Relaxed);
+        }
+        self.mark_all(slot);
+    }
+}
