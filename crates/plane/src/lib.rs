@@ -10,6 +10,7 @@ pub mod layers;
 pub mod limits;
 mod log;
 pub mod memory_gate;
+pub mod pool;
 pub mod request;
 pub mod session;
 pub mod shard;
