@@ -189,7 +189,19 @@ pub const NBD_STATUS_BYTES: u64 = 1 << 30;
 /// Bytes that are trimmed or zeroed at a time, so that others get their turn in between.
 pub const NBD_ZERO_BYTES: u64 = 64 << 20;
 
+/// Locks of rows of one pool; rows that are a multiple of it apart share one. More of them cost memory, fewer make
+/// writes wait for one another that have nothing in common.
+pub const POOL_ROW_LOCKS: usize = 4096;
+
+/// Bytes that one transaction of a pool's journal brings to one member: more would make small writes wait long.
+pub const POOL_TRANSACTION_BYTES: usize = 4 << 20;
+
+/// Time in which a member of a pool has to answer a request. Disks try for 7 to 30 seconds before they give an error;
+/// initiators give a command 30 seconds.
+pub const POOL_MEMBER_STALL: Duration = Duration::from_secs(15);
+
 const _: () = {
+    assert!(POOL_TRANSACTION_BYTES <= TRANSFER_BYTES);
     assert!(NBD_PAYLOAD_BYTES <= ring::LARGEST, "a payload fits a buffer");
     assert!(NBD_PAYLOAD_BYTES * 2 <= BUFFER_BYTES_PER_SHARD, "one payload is always let through");
     assert!(NBD_SKIP_BYTES <= u32::MAX as usize, "lengths of requests have 32 bits");

@@ -9,6 +9,9 @@ pub struct Bitmap {
     bits: Box<[AtomicU64]>,
     /// Those that are on stable media.
     durable: Box<[AtomicU64]>,
+    /// Rows that were changed since the last checkpoint, and between that and the one before: what a member may lack
+    /// that goes out now.
+    recent: [Box<[AtomicU64]>; 2],
     rows_per_bit: u64,
 }
 
@@ -17,8 +20,8 @@ impl Bitmap {
     pub fn new(geometry: &Geometry) -> Bitmap {
         let rows_per_bit = u64::from(geometry.rows_per_bit);
         let words = geometry.rows.div_ceil(rows_per_bit).div_ceil(64) as usize;
-        let zeroes = || (0..words).map(|_| AtomicU64::new(0)).collect();
-        Bitmap { bits: zeroes(), durable: zeroes(), rows_per_bit }
+        let zeroes = || -> Box<[AtomicU64]> { (0..words).map(|_| AtomicU64::new(0)).collect() };
+        Bitmap { bits: zeroes(), durable: zeroes(), recent: [zeroes(), zeroes()], rows_per_bit }
     }
 
     fn place(&self, row: u64) -> (usize, u64) {
@@ -33,6 +36,39 @@ impl Bitmap {
             self.bits[word].fetch_or(bit, Ordering::AcqRel);
         }
         self.durable[word].load(Ordering::Acquire) & bit == 0
+    }
+
+    /// The row is changed; all members take part, so far.
+    pub fn touch(&self, row: u64) {
+        let (word, bit) = self.place(row);
+        if self.recent[0][word].load(Ordering::Acquire) & bit == 0 {
+            self.recent[0][word].fetch_or(bit, Ordering::AcqRel);
+        }
+    }
+
+    /// A checkpoint begins.
+    pub fn turn(&self) {
+        for (now, before) in self.recent[0].iter().zip(&self.recent[1]) {
+            if now.load(Ordering::Relaxed) != 0 {
+                before.fetch_or(now.swap(0, Ordering::AcqRel), Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// A checkpoint has ended: what was changed before it began is on stable media.
+    pub fn settle(&self) {
+        for word in &self.recent[1] {
+            word.store(0, Ordering::Release);
+        }
+    }
+
+    /// A member went out: it may lack what was changed recently.
+    pub fn keep_recent(&self) {
+        for recent in &self.recent {
+            for (bits, recent) in self.bits.iter().zip(recent) {
+                bits.fetch_or(recent.load(Ordering::Acquire), Ordering::AcqRel);
+            }
+        }
     }
 
     /// Whether the row, or one near it, was changed.
@@ -59,16 +95,17 @@ impl Bitmap {
         }
     }
 
-    /// Takes in what was found on a member, beside what was found on others.
-    pub fn load(&self, first_bit: usize, bits: &[u64]) {
-        for (index, word) in bits.iter().enumerate() {
-            for bit in (0..64).filter(|bit| word & 1 << bit != 0) {
-                let bit = first_bit + index * 64 + bit;
-                if let Some(word) = self.bits.get(bit / 64) {
-                    word.fetch_or(1 << (bit % 64), Ordering::AcqRel);
-                }
-            }
+    /// Takes in words that were found on a member, beside what was found on others. `first`: the number of the first one.
+    pub fn load(&self, first: usize, words: impl Iterator<Item = u64>) {
+        for (place, word) in self.bits.iter().skip(first).zip(words) {
+            place.fetch_or(word, Ordering::AcqRel);
         }
+    }
+
+    /// Whether all that is set is on stable media.
+    pub fn is_all_durable(&self) -> bool {
+        let words = self.bits.iter().zip(&self.durable);
+        words.into_iter().all(|(word, durable)| word.load(Ordering::Acquire) == durable.load(Ordering::Acquire))
     }
 
     /// Nobody needs it any more.

@@ -137,6 +137,17 @@ impl<'a> Columns<'a> {
         self.states[slot].fill(Block::Good);
     }
 
+    /// A block has no bytes: it was erased, or is lost.
+    pub(super) fn void(&mut self, slot: usize, index: usize, entry: u32) {
+        self.bytes[slot][index * BLOCK..][..BLOCK].fill(0);
+        self.states[slot][index] = if entry == LOST { Block::Lost } else { Block::Good };
+    }
+
+    /// Takes the blocks of a slot out.
+    pub(super) fn take(&mut self, slot: usize) -> Buffer {
+        std::mem::take(&mut self.bytes[slot])
+    }
+
     /// Puts what is to be written to a piece over the blocks of its slot. False when a block that is changed in part is
     /// not known.
     pub(super) fn overlay(&mut self, slot: usize, piece: &Piece, content: Content<'_>) -> bool {

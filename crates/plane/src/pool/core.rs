@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ring::{Buffer, PooledFuture, Ring, Sender};
@@ -53,6 +53,8 @@ pub struct Shared {
     pub(super) changes: AtomicU64,
     pub(super) labelled: AtomicU64,
     pub(super) keeper: Sender<Message>,
+    /// The pool was closed in good order.
+    pub(super) closed: AtomicBool,
 }
 
 impl Shared {

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use ring::{Buffer, Notify};
 
 use super::core::{Locked, PoolCore, Trouble};
-use super::format::transaction::{MAX_HEADER_BLOCKS, TransactionWriter};
-use super::format::{BLOCK, Cause, Kind, LOST, TransactionHead, UNWRITTEN, UpdateHead, block_entry};
+use super::format::transaction::{HEAD, MAX_HEADER_BLOCKS, TransactionWriter, restamp, update_bytes};
+use super::format::{BLOCK, Cause, Geometry, Kind, TransactionHead, UNWRITTEN, UpdateHead, block_entry};
 use super::join::join;
 use super::keeper::Message;
 use super::layout::{Row, Slots, members};
@@ -51,11 +51,37 @@ impl Change {
 
     /// Bytes that it takes in a header at most.
     fn head_bytes(&self) -> usize {
-        24 + self.entries.len().next_multiple_of(2) * 4
+        let kind = if self.erase { Kind::Erase } else { Kind::Write };
+        update_bytes(kind, self.touched.count_ones(), self.positions.len() as u16)
     }
 
     fn payload_bytes(&self, slot: usize) -> usize {
         if self.erase || self.touched & 1 << slot == 0 { 0 } else { self.positions.len() * BLOCK }
+    }
+}
+
+/// How large the transaction of some changes is.
+struct Size {
+    head: usize,
+    payloads: Vec<usize>,
+    most: usize,
+}
+
+impl Size {
+    fn new(geometry: &Geometry) -> Size {
+        let most = POOL_TRANSACTION_BYTES.min(geometry.segment_bytes as usize);
+        Size { head: HEAD, payloads: vec![0; usize::from(geometry.slots)], most }
+    }
+
+    /// One more change. Whether all still fit a header, and their parts a segment.
+    fn add(&mut self, change: &Change) -> bool {
+        self.head += change.head_bytes();
+        for (slot, payload) in self.payloads.iter_mut().enumerate() {
+            *payload += change.payload_bytes(slot);
+        }
+        let head = self.head.next_multiple_of(BLOCK);
+        let largest = self.payloads.iter().max().copied().unwrap_or(0);
+        head <= MAX_HEADER_BLOCKS * BLOCK && head + largest <= self.most
     }
 }
 
@@ -86,8 +112,30 @@ pub(super) struct Journal {
 }
 
 impl PoolCore {
-    /// Writes changes to the journal. When this ends they are durable.
-    pub(super) async fn commit(self: &Rc<Self>, changes: Vec<Change>) -> Result<Committed, Error> {
+    /// Writes changes of one row to the journal. When this ends, those that are given back are durable: all of them,
+    /// unless there is an error. A row that is too wide for one transaction takes several.
+    pub(super) async fn commit(self: &Rc<Self>, changes: Vec<Change>) -> (Vec<Committed>, Result<(), Error>) {
+        let mut batches = vec![Vec::with_capacity(changes.len())];
+        let mut size = Size::new(self.geometry());
+        for change in changes {
+            if !size.add(&change) && !batches.last().is_some_and(Vec::is_empty) {
+                batches.push(Vec::new());
+                size = Size::new(self.geometry());
+                size.add(&change);
+            }
+            batches.last_mut().expect("there is one").push(change);
+        }
+        let mut committed = Vec::with_capacity(batches.len());
+        for batch in batches {
+            match self.commit_together(batch).await {
+                Ok(done) => committed.push(done),
+                Err(error) => return (committed, Err(error)),
+            }
+        }
+        (committed, Ok(()))
+    }
+
+    async fn commit_together(self: &Rc<Self>, changes: Vec<Change>) -> Result<Committed, Error> {
         let waiting = Rc::new(Waiting {
             changes: RefCell::new(changes),
             outcome: RefCell::default(),
@@ -110,18 +158,10 @@ impl PoolCore {
     /// As many of those that wait as fit a transaction.
     fn next_batch(&self) -> Option<Vec<Rc<Waiting>>> {
         let mut queue = self.journal.queue.borrow_mut();
-        let room = (MAX_HEADER_BLOCKS as usize * BLOCK) - 64;
-        let most = POOL_TRANSACTION_BYTES.min(self.geometry().segment_bytes as usize - MAX_HEADER_BLOCKS as usize * BLOCK);
-        let slots = usize::from(self.geometry().slots);
-        let (mut batch, mut head, mut payloads) = (Vec::new(), 0, vec![0; slots]);
+        let mut size = Size::new(self.geometry());
+        let mut batch = Vec::new();
         while let Some(next) = queue.front() {
-            let changes = next.changes.borrow();
-            head += changes.iter().map(Change::head_bytes).sum::<usize>();
-            for (slot, payload) in payloads.iter_mut().enumerate() {
-                *payload += changes.iter().map(|change| change.payload_bytes(slot)).sum::<usize>();
-            }
-            let fits = head <= room && payloads.iter().all(|payload| *payload <= most);
-            drop(changes);
+            let fits = next.changes.borrow().iter().all(|change| size.add(change));
             if !fits && !batch.is_empty() {
                 break;
             }
@@ -146,6 +186,9 @@ impl PoolCore {
         let number = shared.next.fetch_add(1, Ordering::SeqCst);
         unfinished.push_back((number, batch.len()));
         drop(unfinished);
+        for waiting in &batch {
+            waiting.changes.borrow().iter().for_each(|change| shared.bitmap.touch(change.row));
+        }
         let (failed, error) = self.write_parts(&batch, number, touched).await;
         self.until(|| shared.is_labelled()).await;
         let unusable = out | failed;
@@ -172,7 +215,7 @@ impl PoolCore {
 
     /// Writes the parts of a transaction to all members that it touches. Gives those that did not take theirs.
     async fn write_parts(&self, batch: &[Rc<Waiting>], number: u64, touched: Slots) -> (Slots, Option<()>) {
-        let mut header = Buffer::zeroed(MAX_HEADER_BLOCKS as usize * BLOCK);
+        let mut header = Buffer::zeroed(MAX_HEADER_BLOCKS * BLOCK);
         let mut writer = TransactionWriter::new(&mut header);
         for waiting in batch {
             for change in waiting.changes.borrow().iter() {
@@ -188,39 +231,39 @@ impl PoolCore {
                 }
             }
         }
-        let payload = |slot: usize| -> usize {
-            let each = |waiting: &Rc<Waiting>| {
-                waiting.changes.borrow().iter().map(|change| change.payload_bytes(slot)).sum::<usize>()
-            };
-            batch.iter().map(each).sum()
-        };
-        let header_bytes = writer.header_blocks() * BLOCK;
-        self.make_room(touched, header_bytes, payload).await;
+        if touched == 0 {
+            return (0, Some(()));
+        }
+        let payload = |slot: usize| writer.payload_blocks(slot as u16) as usize * BLOCK;
+        let header_bytes = usize::from(writer.header_blocks()) * BLOCK;
+        self.make_room(touched, header_bytes, &payload).await;
         let segment = self.journal.segment.get().expect("there is one now");
         self.journal.last.set(number);
-        let mut writes = Vec::with_capacity(touched.count_ones() as usize);
-        for slot in members(touched) {
-            let bytes = payload(slot);
-            let within = {
+        let parts: Vec<(usize, u64, usize)> = members(touched)
+            .map(|slot| {
                 let mut places = self.journal.places.borrow_mut();
-                let within = places[slot];
-                places[slot] += (header_bytes + bytes) as u32;
-                within
-            };
-            let place = self.geometry().segment_place(segment) + u64::from(within);
-            let head = TransactionHead {
-                pool: self.shared.id,
-                number,
-                retired: self.shared.retired.load(Ordering::Acquire),
-                place,
-                slot: slot as u16,
-                payload_blocks: (bytes / BLOCK) as u32,
-            };
+                let place = self.geometry().segment_place(segment) + u64::from(places[slot]);
+                places[slot] += (header_bytes + payload(slot)) as u32;
+                (slot, place, payload(slot))
+            })
+            .collect();
+        let (slot, place, bytes) = parts[0];
+        let header = writer.finish(&TransactionHead {
+            pool: self.shared.id,
+            number,
+            retired: self.shared.retired.load(Ordering::Acquire),
+            place,
+            slot: slot as u16,
+            payload_blocks: (bytes / BLOCK) as u32,
+        });
+        let mut writes = Vec::with_capacity(parts.len());
+        for (slot, place, bytes) in parts {
+            restamp(header, slot as u16, place, (bytes / BLOCK) as u32);
             let mut part = Buffer::new(header_bytes + bytes);
-            part[..header_bytes].copy_from_slice(writer.finish(&head));
+            part[..header_bytes].copy_from_slice(header);
             let mut at = header_bytes;
             for waiting in batch {
-                for change in waiting.changes.borrow().iter().filter(|change| !change.erase) {
+                for change in waiting.changes.borrow().iter() {
                     for (_, blocks) in change.blocks.iter().filter(|(other, _)| *other == slot) {
                         part[at..at + blocks.len()].copy_from_slice(blocks);
                         at += blocks.len();
@@ -242,7 +285,7 @@ impl PoolCore {
     }
 
     /// A segment in which the parts have room, if need be a new one.
-    async fn make_room(&self, touched: Slots, header_bytes: usize, payload: impl Fn(usize) -> usize) {
+    async fn make_room(&self, touched: Slots, header_bytes: usize, payload: &impl Fn(usize) -> usize) {
         let journal = &self.journal;
         let fits = |places: &[u32], slot: usize| {
             places[slot] as usize + header_bytes + payload(slot) <= self.geometry().segment_bytes as usize
@@ -298,12 +341,14 @@ impl PoolCore {
     }
 
     /// Writes committed changes to their places, and then lets go of the row.
-    pub(super) fn put_in_place(self: &Rc<Self>, committed: Committed, locked: Locked) {
+    pub(super) fn put_in_place(self: &Rc<Self>, committed: Vec<Committed>, locked: Locked) {
         self.under_way.set(self.under_way.get() + 1);
         let core = self.clone();
         self.ring.spawn(async move {
-            core.write_places(committed.changes).await;
-            core.finish(committed.number);
+            for Committed { changes, number } in committed {
+                core.write_places(changes).await;
+                core.finish(number);
+            }
             drop(locked);
             core.under_way.set(core.under_way.get() - 1);
         });
@@ -348,9 +393,4 @@ impl PoolCore {
         let oldest = unfinished.front().map_or(u64::MAX, |(number, _)| *number);
         self.shared.oldest[self.index].store(oldest, Ordering::SeqCst);
     }
-}
-
-/// Whether a payload block is of an entry that says nothing of its bytes.
-pub(super) fn is_void(entry: u32) -> bool {
-    entry == UNWRITTEN || entry == LOST
 }

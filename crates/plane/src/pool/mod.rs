@@ -1,6 +1,38 @@
-//! Pools: volumes on several members, under RAID, with a checksum of every block.
+//! Pools: volumes on several members, under RAID, with a checksum of every block. What lies where is drawn in
+//! docs/formats/pool.md; [`format`] are its codecs, [`layout`] its arithmetic.
+//!
+//! A request comes in at [`PoolDisk`]. Reads (`read`) take the plain way or go by whole columns (`column`). Writes
+//! (`write`) become changes of columns, which the `journal` makes durable before they go to their places. What is done once
+//! for the pool is the `keeper`'s; `open` and `recover` are its beginning.
 
+mod allocate;
+mod bitmap;
+mod column;
+mod core;
+mod disk;
+mod events;
 pub mod format;
+mod join;
+mod journal;
+mod keeper;
+pub mod layout;
 mod level;
+mod locks;
+mod member;
+mod open;
+mod read;
+mod recover;
+mod segments;
+mod slots;
+mod table;
+mod write;
 
+pub use core::{PoolCore, Shared};
+pub use disk::PoolDisk;
+pub use events::Counters;
 pub use level::{Level, LevelError};
+pub use member::{Layers, Member, MemberError, Place};
+pub use open::{Pool, PoolError, PoolOptions};
+
+#[cfg(test)]
+mod tests;

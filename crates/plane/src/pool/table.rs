@@ -3,7 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::format::{BLOCK, ENTRIES, Geometry};
+use super::format::table_page::ENTRIES;
+use super::format::{BLOCK, Geometry};
 
 /// One slot's checksums. 4 bytes for each block: 1 MiB for each GiB of a member.
 struct SlotTable {

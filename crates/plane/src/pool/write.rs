@@ -7,7 +7,8 @@ use ring::Buffer;
 
 use super::column::Columns;
 use super::core::{Judged, PoolCore};
-use super::format::BLOCK;
+use super::format::transaction::{HEAD, MAX_HEADER_BLOCKS, update_bytes};
+use super::format::{BLOCK, Geometry, Kind};
 use super::join::join;
 use super::journal::Change;
 use super::layout::{Piece, Row, Slots, members, set};
@@ -29,13 +30,21 @@ struct Group {
     units: u64,
 }
 
-/// The columns that `pieces` touch, those in which the same units change together.
-fn groups(pieces: &[(Piece, Content<'_>)]) -> Vec<Group> {
+/// Columns of one change at most: a transaction's header has an entry for each of their blocks.
+fn most_columns(geometry: &Geometry) -> usize {
+    let entries = (MAX_HEADER_BLOCKS * BLOCK - HEAD - update_bytes(Kind::Erase, 0, 0)) / 4;
+    entries / usize::from(geometry.slots)
+}
+
+/// The columns that `pieces` touch, those in which the same units change together, but not more than `most` of them.
+fn groups(pieces: &[(Piece, Content<'_>)], most: usize) -> Vec<Group> {
     let mut edges: Vec<usize> =
         pieces.iter().flat_map(|(piece, _)| [piece.positions().start, piece.positions().end]).collect();
     edges.sort_unstable();
     edges.dedup();
-    let spans = edges.windows(2).map(|edge| edge[0]..edge[1]);
+    let spans = edges
+        .windows(2)
+        .flat_map(|edge| (edge[0]..edge[1]).step_by(most).map(move |start| start..edge[1].min(start + most)));
     spans
         .map(|positions| {
             let touches = |(piece, _): &&(Piece, Content<'_>)| {
@@ -85,7 +94,7 @@ impl PoolCore {
         let locked = self.lock(number).await;
         let row = Row::new(self.geometry(), number);
         let mut changes = Vec::with_capacity(2);
-        for group in groups(pieces) {
+        for group in groups(pieces, most_columns(self.geometry())) {
             if row.parities() == 0 {
                 for unit in members(group.units) {
                     changes.push(self.change_copies(number, row, unit, &group.positions, pieces).await?);
@@ -94,9 +103,9 @@ impl PoolCore {
                 changes.push(self.change_parity(number, row, &group, pieces).await?);
             }
         }
-        let committed = self.commit(changes).await?;
+        let (committed, result) = self.commit(changes).await;
         self.put_in_place(committed, locked);
-        Ok(())
+        result
     }
 
     /// Levels without parity: one unit by itself, all of its copies alike.

@@ -12,7 +12,7 @@ fn arrangements() -> impl Strategy<Value = Geometry> {
         Level::Single => 1..=1u16,
         Level::Raid0 => 1..=12,
         Level::Raid1 => 2..=4,
-        Level::Raid10 => 1..=6,
+        Level::Raid10 => 2..=6,
         Level::Raid5 => 3..=12,
         Level::Raid6 => 4..=12,
     };

@@ -1,0 +1,251 @@
+//! What is done for a pool once, on its first core: labels, checkpoints, the bitmap, and who is out.
+
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ring::{Buffer, Receiver};
+
+use super::core::{PoolCore, Shared, Trouble};
+use super::format::{
+    BLOCK, CatalogueReference, Cause, End, Label, Slot, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
+};
+use super::join::join;
+use super::layout::{Slots, members};
+use crate::error::{Error, ErrorKind};
+use crate::request::{Flags, Request};
+
+/// How long changes wait for a checkpoint at most.
+const CHECKPOINT: Duration = Duration::from_secs(5);
+
+/// Writes to a member at once.
+const WRITES: usize = 32;
+
+/// What any core asks of the keeper.
+pub(super) enum Message {
+    /// A slot was taken out.
+    Out {
+        /// Which.
+        slot: usize,
+        /// Why.
+        cause: Cause,
+    },
+    /// The journal is getting full.
+    Checkpoint,
+    /// Rows were changed that a member lacks.
+    Bitmap,
+    /// The pool is to be closed; the sender waits for [`Shared::labelled`].
+    Close,
+}
+
+/// The keeper of a pool.
+pub(super) struct Keeper {
+    core: Rc<PoolCore>,
+    /// As it was last written, but for member, slot and end.
+    label: Label,
+    volumes: Vec<VolumeEntry>,
+}
+
+impl Keeper {
+    /// `label`: any member's newest one.
+    pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
+        Keeper { core, label, volumes }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.core.shared
+    }
+
+    /// Serves until the pool is closed.
+    pub(super) async fn run(mut self, mut messages: Receiver<Message>) {
+        let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
+        let ring = self.core.ring.clone();
+        loop {
+            let changed = self.shared().next.load(Ordering::SeqCst) != checkpointed;
+            let message = if changed {
+                ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
+            } else {
+                messages.receive().await
+            };
+            match message {
+                Some(Message::Out { slot, cause }) => self.take_out(slot, cause).await,
+                Some(Message::Checkpoint) => {
+                    let next = self.shared().next.load(Ordering::SeqCst);
+                    if next != checkpointed || self.shared().segments.is_short() {
+                        self.checkpoint().await;
+                        checkpointed = next;
+                    }
+                }
+                Some(Message::Bitmap) => self.write_bitmap().await,
+                Some(Message::Close) | None => return self.close().await,
+            }
+        }
+    }
+
+    /// Everything in its place, and said so.
+    async fn close(&mut self) {
+        self.core.until(|| self.shared().oldest() == self.shared().next.load(Ordering::SeqCst)).await;
+        self.checkpoint().await;
+        self.label.clean = true;
+        self.write_labels(None).await;
+        self.shared().closed.store(true, Ordering::Release);
+    }
+
+    async fn take_out(&mut self, slot: usize, cause: Cause) {
+        let changes = self.shared().changes.load(Ordering::Acquire);
+        let since = self.label.generation + 1;
+        if !matches!(self.label.slots[slot].state, SlotState::Out { .. }) {
+            self.label.slots[slot].state = SlotState::Out { cause, since };
+            self.shared().bitmap.keep_recent();
+            self.write_bitmap().await;
+            self.write_labels(None).await;
+        }
+        self.shared().labelled.fetch_max(changes, Ordering::AcqRel);
+    }
+
+    /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place.
+    pub(super) async fn checkpoint(&mut self) {
+        let oldest = self.shared().oldest();
+        self.shared().bitmap.turn();
+        let slots = self.used();
+        for slot in members(slots) {
+            self.write_table(slot).await;
+        }
+        if !self.shared().states.all_in_sync() {
+            self.write_bitmap().await;
+        }
+        self.flush(slots).await;
+        self.shared().bitmap.settle();
+        self.label.retired = oldest;
+        self.write_labels(None).await;
+        self.shared().retired.store(oldest, Ordering::Release);
+        self.shared().segments.retire(oldest);
+    }
+
+    fn used(&self) -> Slots {
+        self.shared().geometry.slot_mask() & !self.shared().states.out()
+    }
+
+    /// Makes what was written to members durable.
+    async fn flush(&self, slots: Slots) {
+        let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush())).collect();
+        for (slot, answer) in members(slots).zip(join(flushes).await) {
+            if let Err(trouble) = answer.result {
+                self.core.fail(slot, Cause::WriteError, &trouble);
+            }
+        }
+    }
+
+    async fn write_table(&self, slot: usize) {
+        let shared = self.shared();
+        let changed = shared.table.take_changed(slot);
+        for pages in changed.chunks(WRITES) {
+            let writes = pages.iter().map(|&page| {
+                let generation = shared.table.generation(slot, page) + 1;
+                let mut block = Buffer::new(BLOCK);
+                let head = TablePage { pool: shared.id, slot: slot as u16, page, generation };
+                head.encode(shared.table.page(slot, page), &mut block);
+                shared.table.written(slot, page, generation);
+                let place = shared.geometry.table_page_place(page, (generation % 2) as u8);
+                self.core.ask(slot, Request::write(place, block))
+            });
+            for answer in join(writes.collect()).await {
+                if let Err(trouble) = answer.result {
+                    self.core.fail(slot, Cause::WriteError, &trouble);
+                }
+            }
+        }
+    }
+
+    /// Writes the bitmap to all members that are used, durably.
+    async fn write_bitmap(&self) {
+        let shared = self.shared();
+        let words = shared.bitmap.words();
+        let mut writes = Vec::new();
+        let slots = self.used();
+        for slot in members(slots) {
+            for number in 0..shared.geometry.bitmap_blocks {
+                let first = (number as usize * bitmap_block::WORDS).min(words.len());
+                let mut block = Buffer::new(BLOCK);
+                bitmap_block::encode(&shared.id, number, words[first..].iter().take(bitmap_block::WORDS).copied().collect::<Vec<_>>().as_slice(), &mut block);
+                let request = Request::write(shared.geometry.bitmap_place(number), block).with(Flags::FUA);
+                writes.push((slot, self.core.ask(slot, request)));
+            }
+        }
+        let (owners, writes): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
+        for (slot, answer) in owners.into_iter().zip(join(writes).await) {
+            if let Err(trouble) = answer.result {
+                self.core.fail(slot, Cause::WriteError, &trouble);
+            }
+        }
+        shared.bitmap.written(&words);
+    }
+
+    /// Changes which volumes there are.
+    pub(super) async fn set_volumes(&mut self, volumes: Vec<VolumeEntry>) -> Result<(), Error> {
+        let bytes = catalogue::encode(&volumes, &self.shared().geometry)
+            .map_err(|error| Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error)))?;
+        self.write_labels(Some((&bytes, volumes.len() as u32))).await;
+        self.volumes = volumes;
+        Ok(())
+    }
+
+    /// The volumes.
+    pub(super) fn volumes(&self) -> &[VolumeEntry] {
+        &self.volumes
+    }
+
+    /// Writes the labels of all members that are used: first the catalogue, if it is another one, then heads, then tails.
+    pub(super) async fn write_labels(&mut self, catalogue: Option<(&[u8], u32)>) {
+        self.label.generation += 1;
+        if let Some((bytes, volumes)) = catalogue {
+            let copy = 1 - self.label.catalogue.copy;
+            self.label.catalogue = CatalogueReference {
+                generation: self.label.generation,
+                volumes,
+                checksum: catalogue::checksum(bytes),
+                copy,
+            };
+            if !bytes.is_empty() {
+                for end in End::BOTH {
+                    let place = self.shared().geometry.catalogue_place(end, copy);
+                    self.write_everywhere(place, |_| Buffer::copy_of(bytes)).await;
+                }
+            }
+        }
+        for end in End::BOTH {
+            let place = self.shared().geometry.label_place(end);
+            self.write_everywhere(place, |slot| {
+                let mut label = self.label.clone();
+                label.slot = Some(slot as u16);
+                label.member = self.label.slots[slot].member;
+                label.end = end;
+                Buffer::copy_of(&label.encode())
+            })
+            .await;
+        }
+    }
+
+    /// One durable write to all members that are used.
+    async fn write_everywhere(&self, place: u64, content: impl Fn(usize) -> Buffer) {
+        let slots = self.used();
+        let write = |slot| self.core.ask(slot, Request::write(place, content(slot)).with(Flags::FUA));
+        let answers = join(members(slots).map(write).collect()).await;
+        for (slot, answer) in members(slots).zip(answers) {
+            if let Err(trouble) = answer.result {
+                let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
+                self.core.fail(slot, cause, &trouble);
+            }
+        }
+    }
+
+    /// The label as it stands.
+    pub(super) fn label(&self) -> &Label {
+        &self.label
+    }
+
+    /// The slots as the label has them.
+    pub(super) fn slots(&mut self) -> &mut Vec<Slot> {
+        &mut self.label.slots
+    }
+}

@@ -1,0 +1,509 @@
+//! How a pool is made from blank members, and found again on those it has.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ring::{Buffer, Receiver, Ring, mailbox};
+
+use super::bitmap::Bitmap;
+use super::core::{PoolCore, Shared};
+use super::format::{
+    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState, TablePage,
+    VolumeEntry, bitmap_block, catalogue,
+};
+use super::keeper::{Keeper, Message};
+use super::layout::{Row, members};
+use super::level::Level;
+use super::locks::RowLocks;
+use super::member::{Member, MemberError};
+use super::segments::Segments;
+use super::slots::SlotStates;
+use super::table::Table;
+use crate::request::{Flags, Request};
+
+/// Bytes of the table that are read or written at once.
+const TABLE_BYTES: usize = 1 << 20;
+
+/// What a pool is made with.
+#[derive(Clone, Debug)]
+pub struct PoolOptions {
+    /// Its name.
+    pub name: String,
+    /// How its members are arranged.
+    pub level: Level,
+    /// Bytes of a unit.
+    pub unit: u32,
+    /// Whether checksums are kept and verified.
+    pub integrity: bool,
+    /// Blocks of one copy of the catalogue: 8 volumes each.
+    pub catalogue_blocks: u32,
+    /// Bytes of the journal on each member; `None` for what suits their size.
+    pub journal_bytes: Option<u64>,
+}
+
+/// Why a pool cannot be made or opened. Sentences for people, with a hint.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// A member.
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    /// The arrangement.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A member cannot be read or written.
+    #[error("member {place} of pool {pool} cannot be used: {cause}; hint: check the disk, and leave it out if redundancy allows")]
+    Io {
+        /// Which pool.
+        pool: String,
+        /// Which member.
+        place: String,
+        /// What it said.
+        cause: String,
+    },
+    /// Somebody's data would be overwritten.
+    #[error("{place} is not blank: it is a member of the pool {pool}; hint: import that pool, or wipe its label if nobody needs it")]
+    NotBlank {
+        /// Which member.
+        place: String,
+        /// Whose it is.
+        pool: String,
+    },
+    /// The members do not make a pool.
+    #[error("pool {pool} cannot be opened: {why}")]
+    Refused {
+        /// Which.
+        pool: String,
+        /// A sentence with a hint.
+        why: String,
+    },
+}
+
+/// A pool that is open, before its cores use it.
+pub struct Pool {
+    shared: Arc<Shared>,
+    members: Vec<Option<Arc<Member>>>,
+    volumes: Vec<VolumeEntry>,
+    seed: Mutex<Option<(Label, Receiver<Message>)>>,
+}
+
+/// A member with what its label says.
+struct Labelled {
+    member: Arc<Member>,
+    label: Label,
+}
+
+impl Pool {
+    /// Makes a pool of blank members.
+    pub async fn make(ring: &Ring, options: &PoolOptions, members: Vec<Member>, cores: usize) -> Result<Pool, PoolError> {
+        for member in &members {
+            if let Some(label) = read_label(ring, member).await? {
+                return Err(PoolError::NotBlank { place: member.place().to_string(), pool: label.name });
+            }
+        }
+        let smallest = members.iter().map(Member::bytes).min().unwrap_or(0);
+        let journal = options.journal_bytes.unwrap_or_else(|| super::format::default_journal_bytes(smallest));
+        let geometry = Geometry::plan(
+            options.level,
+            members.len() as u16,
+            options.unit,
+            smallest,
+            options.catalogue_blocks,
+            journal,
+        )?;
+        let slots = members.iter().map(|_| Slot { member: random_id(), state: SlotState::InSync }).collect();
+        let label = Label {
+            pool: random_id(),
+            member: [0; 16],
+            generation: 1,
+            slot: None,
+            end: End::Head,
+            integrity: options.integrity,
+            clean: true,
+            geometry,
+            retired: 1,
+            catalogue: CatalogueReference { generation: 1, volumes: 0, checksum: catalogue::checksum(&[]), copy: 0 },
+            name: options.name.clone(),
+            slots,
+            spares: Vec::new(),
+        };
+        let pool = Pool::new(label, members.into_iter().map(|member| Some(Arc::new(member))).collect(), Vec::new(), cores);
+        let core = pool.core(0, ring)?;
+        core.format().await.map_err(|(slot, cause)| pool.failed(slot, cause))?;
+        let (label, receiver) = pool.take_seed().expect("nobody else has it yet");
+        let mut keeper = Keeper::new(core, label, Vec::new());
+        keeper.write_labels(None).await;
+        pool.put_seed(keeper.label().clone(), receiver);
+        Ok(pool)
+    }
+
+    /// Opens the pool whose members these are, in any order.
+    pub async fn open(ring: &Ring, name: &str, members: Vec<Member>, cores: usize) -> Result<Pool, PoolError> {
+        let mut labelled = Vec::with_capacity(members.len());
+        for member in members {
+            let place = member.place().to_string();
+            match read_label(ring, &member).await? {
+                Some(label) => labelled.push(Labelled { member: Arc::new(member), label }),
+                None => {
+                    let why = format!("{place} has no label of a pool; hint: it may be another disk: take it from the list, or `fels pool replace` with it");
+                    return Err(PoolError::Refused { pool: name.to_owned(), why });
+                }
+            }
+        }
+        let label = choose(name, &labelled)?;
+        let mut places: Vec<Option<Arc<Member>>> = label.slots.iter().map(|_| None).collect();
+        for (slot, entry) in label.slots.iter().enumerate() {
+            let here = labelled.iter().find(|labelled| labelled.label.member == entry.member);
+            places[slot] = here.map(|labelled| labelled.member.clone());
+        }
+        let pool = Pool::new(label, places, Vec::new(), cores);
+        pool.start(ring).await
+    }
+
+    /// Takes in tables, bitmap, catalogue and journal.
+    async fn start(mut self, ring: &Ring) -> Result<Pool, PoolError> {
+        let (mut label, receiver) = self.take_seed().expect("nobody else has it yet");
+        let shared = self.shared.clone();
+        for slot in 0..label.slots.len() {
+            let state = &mut label.slots[slot].state;
+            match *state {
+                SlotState::InSync if self.members[slot].is_none() => {
+                    let since = label.generation + 1;
+                    *state = SlotState::Out { cause: Cause::Missing, since };
+                    shared.states.take_out(slot);
+                    shared.changes.fetch_add(1, Ordering::AcqRel);
+                }
+                SlotState::InSync => {}
+                SlotState::Rebuilding { cursor, .. } if self.members[slot].is_some() => shared.states.rebuild(slot, cursor),
+                SlotState::Rebuilding { since, .. } => {
+                    *state = SlotState::Out { cause: Cause::Missing, since };
+                    shared.states.take_out(slot);
+                }
+                SlotState::Out { .. } => drop(shared.states.take_out(slot)),
+            }
+        }
+        let gone = shared.states.out() | shared.states.rebuilding();
+        if !Row::new(&shared.geometry, 0).survives(gone) {
+            return Err(self.refused(format!(
+                "{} of its {} members are missing or out of date, which {} cannot do without; hint: give all members that are left",
+                gone.count_ones(),
+                label.slots.len(),
+                shared.geometry.level
+            )));
+        }
+        let core = self.core(0, ring)?;
+        for slot in members(shared.geometry.slot_mask() & !shared.states.out()) {
+            core.load_table(slot).await;
+        }
+        core.load_bitmap().await;
+        let volumes = core.load_catalogue(&label).await.ok_or_else(|| {
+            self.refused("no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned())
+        })?;
+        if !label.clean {
+            core.recover(label.retired).await;
+        } else {
+            shared.next.store(label.retired.max(1), Ordering::SeqCst);
+        }
+        label.clean = false;
+        let mut keeper = Keeper::new(core, label, volumes.clone());
+        keeper.checkpoint().await;
+        shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
+        self.volumes = volumes;
+        self.put_seed(keeper.label().clone(), receiver);
+        Ok(self)
+    }
+
+    fn new(label: Label, members: Vec<Option<Arc<Member>>>, volumes: Vec<VolumeEntry>, cores: usize) -> Pool {
+        let geometry = label.geometry;
+        let (sender, receiver) = mailbox();
+        let shared = Arc::new(Shared {
+            id: label.pool,
+            name: label.name.clone(),
+            geometry,
+            integrity: label.integrity,
+            table: Table::new(&geometry),
+            locks: RowLocks::default(),
+            segments: Segments::new(geometry.segments),
+            states: SlotStates::new(members.len()),
+            bitmap: Bitmap::new(&geometry),
+            counters: Default::default(),
+            next: AtomicU64::new(1),
+            retired: AtomicU64::new(1),
+            oldest: (0..cores).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            changes: AtomicU64::new(0),
+            labelled: AtomicU64::new(0),
+            keeper: sender,
+            closed: AtomicBool::new(false),
+        });
+        Pool { shared, members, volumes, seed: Mutex::new(Some((label, receiver))) }
+    }
+
+    /// What all cores share.
+    pub fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The volumes that it has.
+    pub fn volumes(&self) -> &[VolumeEntry] {
+        &self.volumes
+    }
+
+    /// One core's way to it.
+    pub fn core(&self, index: usize, ring: &Ring) -> Result<Rc<PoolCore>, PoolError> {
+        let mut stacks = Vec::with_capacity(self.members.len());
+        for member in &self.members {
+            stacks.push(member.as_ref().map(|member| member.stack(ring)).transpose()?);
+        }
+        Ok(PoolCore::new(self.shared.clone(), index, ring.clone(), stacks))
+    }
+
+    /// Adds a volume of so many bytes, in the first rows that are free.
+    pub async fn add_volume(&mut self, ring: &Ring, id: Id, name: &str, bytes: u64, block_size: u32) -> Result<(), PoolError> {
+        let (label, receiver) = self.take_seed().expect("before it is kept");
+        let rows = bytes.div_ceil(self.shared.geometry.row_bytes());
+        let extents = super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows)
+            .map_err(|free| {
+                let room = free * self.shared.geometry.row_bytes();
+                self.refused(format!("volume {name} of {bytes} bytes does not fit: {room} bytes are free; hint: make it smaller, or add members"))
+            })?;
+        let mut volumes = self.volumes.clone();
+        volumes.push(VolumeEntry { id, name: name.to_owned(), bytes, block_size, extents });
+        let mut keeper = Keeper::new(self.core(0, ring)?, label, self.volumes.clone());
+        let result = keeper.set_volumes(volumes.clone()).await;
+        self.put_seed(keeper.label().clone(), receiver);
+        result.map_err(|error| self.refused(format!("{error}; hint: remove volumes that nobody needs")))?;
+        self.volumes = volumes;
+        Ok(())
+    }
+
+    /// Keeps the pool, on its first core, until it is closed.
+    pub fn keep(&self, core: &Rc<PoolCore>) {
+        if let Some((label, receiver)) = self.take_seed() {
+            let keeper = Keeper::new(core.clone(), label, self.volumes.clone());
+            core.ring.spawn_later(keeper.run(receiver));
+        }
+    }
+
+    fn take_seed(&self) -> Option<(Label, Receiver<Message>)> {
+        self.seed.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put_seed(&self, label: Label, receiver: Receiver<Message>) {
+        *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = Some((label, receiver));
+    }
+
+    fn refused(&self, why: String) -> PoolError {
+        PoolError::Refused { pool: self.shared.name.clone(), why }
+    }
+
+    fn failed(&self, slot: usize, cause: String) -> PoolError {
+        let place = self.members[slot].as_ref().map_or_else(String::new, |member| member.place().to_string());
+        PoolError::Io { pool: self.shared.name.clone(), place, cause }
+    }
+}
+
+impl PoolCore {
+    /// Writes what a blank member needs, but for its label.
+    async fn format(&self) -> Result<(), (usize, String)> {
+        let geometry = *self.geometry();
+        for slot in members(geometry.slot_mask()) {
+            let failed = |trouble: super::core::Trouble| (slot, trouble.to_string());
+            for first in (0..geometry.table_pages).step_by(TABLE_BYTES / 2 / BLOCK) {
+                let count = (geometry.table_pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
+                let mut bytes = Buffer::zeroed(count as usize * 2 * BLOCK);
+                for (index, pair) in bytes.chunks_exact_mut(2 * BLOCK).enumerate() {
+                    let page = first + index as u64;
+                    let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation: 1 };
+                    head.encode(std::iter::repeat_n(0, super::format::table_page::ENTRIES), &mut pair[BLOCK..]);
+                    self.shared.table.written(slot, page, 1);
+                }
+                let request = Request::write(geometry.table_page_place(first, 0), bytes);
+                self.ask(slot, request).await.result.map_err(failed)?;
+            }
+            for number in 0..geometry.bitmap_blocks {
+                let mut block = Buffer::new(BLOCK);
+                bitmap_block::encode(&self.shared.id, number, &[], &mut block);
+                let request = Request::write(geometry.bitmap_place(number), block);
+                self.ask(slot, request).await.result.map_err(failed)?;
+            }
+            self.ask(slot, Request::flush()).await.result.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    async fn load_table(&self, slot: usize) {
+        let geometry = *self.geometry();
+        for first in (0..geometry.table_pages).step_by(TABLE_BYTES / 2 / BLOCK) {
+            let count = (geometry.table_pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
+            let place = geometry.table_page_place(first, 0);
+            let bytes = self.read_pages(slot, place, count as usize * 2).await;
+            for (index, pair) in bytes.chunks_exact(2 * BLOCK).enumerate() {
+                self.load_page(slot, first + index as u64, pair);
+            }
+        }
+    }
+
+    fn load_page(&self, slot: usize, page: u64, pair: &[u8]) {
+        let shared = &self.shared;
+        let decode = |bytes| TablePage::decode(bytes, &shared.id, slot as u16, page);
+        let (one, other) = (decode(&pair[..BLOCK]), decode(&pair[BLOCK..]));
+        let best = match (one, other) {
+            (Some(one), Some(other)) if other.0 > one.0 => Some(other),
+            (None, other) => other,
+            (one, _) => one,
+        };
+        match best {
+            Some((generation, entries)) => shared.table.load(slot, page, generation, entries),
+            None => {
+                tracing::error!(pool = shared.name, "member {slot}: page {page} of the table is damaged at both places");
+                // Nothing fits an entry that no block can have: what redundancy gives is taken.
+                let entries = std::iter::repeat_n(super::core::NO_CHECKSUM, super::format::table_page::ENTRIES);
+                shared.table.load(slot, page, 1, entries);
+            }
+        }
+    }
+
+    /// Blocks of a member; zeroes where it cannot be read.
+    async fn read_pages(&self, slot: usize, place: u64, blocks: usize) -> Buffer {
+        let answer = self.ask(slot, Request::read(place, Buffer::new(blocks * BLOCK))).await;
+        if answer.result.is_ok() {
+            return answer.buffer;
+        }
+        let mut all = Buffer::zeroed(blocks * BLOCK);
+        for (index, block) in all.chunks_exact_mut(BLOCK).enumerate() {
+            let request = Request::read(place + (index * BLOCK) as u64, Buffer::new(BLOCK));
+            let answer = self.ask(slot, request).await;
+            if answer.result.is_ok() {
+                block.copy_from_slice(&answer.buffer);
+            }
+        }
+        all
+    }
+
+    async fn load_bitmap(&self) {
+        let geometry = *self.geometry();
+        let shared = &self.shared;
+        if shared.states.all_in_sync() {
+            return;
+        }
+        for slot in members(geometry.slot_mask() & !shared.states.out() & !shared.states.rebuilding()) {
+            for number in 0..geometry.bitmap_blocks {
+                let bytes = self.read_pages(slot, geometry.bitmap_place(number), 1).await;
+                let first = number as usize * bitmap_block::WORDS;
+                match bitmap_block::decode(&bytes, &shared.id, number) {
+                    Some(words) => shared.bitmap.load(first, words),
+                    None => shared.bitmap.load(first, std::iter::repeat_n(u64::MAX, bitmap_block::WORDS)),
+                }
+            }
+        }
+    }
+
+    async fn load_catalogue(&self, label: &Label) -> Option<Vec<VolumeEntry>> {
+        let geometry = self.geometry();
+        if label.catalogue.volumes == 0 {
+            return Some(Vec::new());
+        }
+        let blocks = catalogue::blocks(label.catalogue.volumes) as usize;
+        for slot in members(geometry.slot_mask() & !self.shared.states.out()) {
+            for end in End::BOTH {
+                let place = geometry.catalogue_place(end, label.catalogue.copy);
+                let bytes = self.read_pages(slot, place, blocks).await;
+                if let Ok(volumes) = catalogue::decode(&bytes, &label.catalogue, geometry) {
+                    return Some(volumes);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The newest label of a member; none of a blank one.
+async fn read_label(ring: &Ring, member: &Member) -> Result<Option<Label>, PoolError> {
+    let stack = member.stack(ring)?;
+    let mut newest: Option<Label> = None;
+    let mut damaged = None;
+    // The tail of a member that is a file or device ends where the label says; of one whose head is damaged, where it
+    // ends itself.
+    let mut places = vec![0, member.bytes().saturating_sub(BLOCK as u64)];
+    let mut index = 0;
+    while let Some(place) = places.get(index).copied() {
+        index += 1;
+        let completion = stack.submit(Request::read(place, Buffer::new(BLOCK))).await;
+        if completion.result.is_err() {
+            continue;
+        }
+        match Label::decode(&completion.buffer) {
+            Ok(label) => {
+                let tail = label.geometry.label_place(End::Tail);
+                if !places.contains(&tail) {
+                    places.push(tail);
+                }
+                if newest.as_ref().is_none_or(|newest| label.generation > newest.generation) {
+                    newest = Some(label);
+                }
+            }
+            Err(LabelError::NotALabel) => {}
+            Err(error) => damaged = Some(error),
+        }
+    }
+    match (newest, damaged) {
+        (Some(label), _) => Ok(Some(label)),
+        (None, Some(error)) => Err(PoolError::Refused {
+            pool: String::new(),
+            why: format!("{}: {error}", member.place()),
+        }),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The label that counts, if the members belong together.
+fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
+    let refused = |why: String| PoolError::Refused { pool: name.to_owned(), why };
+    let Some(newest) = labelled.iter().max_by_key(|labelled| labelled.label.generation) else {
+        return Err(refused("no member was given; hint: name its files or devices".to_owned()));
+    };
+    let label = &newest.label;
+    for other in labelled {
+        let place = other.member.place();
+        if other.label.pool != label.pool {
+            return Err(refused(format!(
+                "{place} is a member of another pool, {}; hint: take it from the list",
+                other.label.name
+            )));
+        }
+        let known = label.slots.iter().any(|slot| slot.member == other.label.member)
+            || label.spares.contains(&other.label.member);
+        if !known {
+            return Err(refused(format!(
+                "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
+            )));
+        }
+        // Both were used without the other.
+        let out = |label: &Label, member: &Id| {
+            label.slots.iter().any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
+        };
+        if out(label, &other.label.member) && out(&other.label, &label.member) {
+            return Err(refused(format!(
+                "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
+                newest.member.place()
+            )));
+        }
+    }
+    Ok(label.clone())
+}
+
+pub(super) fn random_id() -> Id {
+    let mut id = [0; 16];
+    loop {
+        getrandom::fill(&mut id).expect("the kernel has random numbers");
+        if id != [0; 16] {
+            return id;
+        }
+    }
+}
+
+/// Says that a write is to be on stable media.
+#[allow(dead_code, reason = "for those who write labels by hand in tests")]
+pub(super) fn durable(request: Request) -> Request {
+    request.with(Flags::FUA)
+}

@@ -1,0 +1,163 @@
+//! A machine with the members of a pool on its simulated disk.
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use ring::sim::{Node, World};
+use ring::{Buffer, File, Reactor, Ring};
+
+use crate::disk::Disk;
+use crate::error::{Error, ErrorKind};
+use crate::pool::format::Geometry;
+use crate::pool::{Level, Member, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions};
+use crate::request::{Extent, Request, Verb};
+
+/// Bytes of each member.
+const MEMBER: u64 = 4 << 20;
+
+pub struct Bed {
+    pub world: World,
+    pub machine: Node,
+    pub level: Level,
+    pub slots: usize,
+    pub unit: u32,
+    pub volume: u64,
+    running: Option<Running>,
+}
+
+struct Running {
+    core: Rc<PoolCore>,
+    disk: Rc<PoolDisk>,
+    _locks: Vec<File>,
+    reactor: Reactor,
+}
+
+impl Bed {
+    /// A pool with one volume, served.
+    pub fn new(seed: u64, level: Level, slots: usize, unit: u32) -> Bed {
+        let world = World::new(seed);
+        let machine = world.node("machine");
+        let mut bed = Bed { world, machine, level, slots, unit, volume: 0, running: None };
+        let reactor = bed.machine.reactor();
+        let (ring, options, places) = (reactor.ring().clone(), bed.options(), bed.places());
+        let made = bed.world.block_on(&reactor, async move {
+            let (members, locks) = members(&ring, places, Some(MEMBER)).await;
+            let mut pool = Pool::make(&ring, &options, members, 1).await?;
+            let bytes = pool.shared().geometry.row_bytes() * 12;
+            pool.add_volume(&ring, [7; 16], "demo", bytes, 512).await?;
+            Ok::<_, PoolError>((bytes, locks))
+        });
+        let (bytes, locks) = made.unwrap().unwrap();
+        bed.volume = bytes;
+        drop((locks, reactor));
+        bed.machine.kill();
+        bed.start().unwrap();
+        bed
+    }
+
+    fn options(&self) -> PoolOptions {
+        PoolOptions {
+            name: "tank".into(),
+            level: self.level,
+            unit: self.unit,
+            integrity: true,
+            catalogue_blocks: 1,
+            journal_bytes: Some(256 << 10),
+        }
+    }
+
+    pub fn path(&self, slot: usize) -> PathBuf {
+        PathBuf::from(format!("/m{slot}"))
+    }
+
+    fn places(&self) -> Vec<PathBuf> {
+        (0..self.slots).map(|slot| self.path(slot)).filter(|path| self.machine.file_bytes(path, 0, 1) != Some(vec![])).collect()
+    }
+
+    /// Opens the pool on the members that are there.
+    pub fn start(&mut self) -> Result<(), PoolError> {
+        let reactor = self.machine.reactor();
+        let (ring, places) = (reactor.ring().clone(), self.places());
+        let opened = self.world.block_on(&reactor, async move {
+            let (members, locks) = members(&ring, places, None).await;
+            let pool = Pool::open(&ring, "tank", members, 1).await?;
+            let core = pool.core(0, &ring)?;
+            pool.keep(&core);
+            let disk = Rc::new(PoolDisk::new(core.clone(), &pool.volumes()[0]));
+            Ok::<_, PoolError>((core, disk, locks))
+        });
+        let (core, disk, locks) = opened.unwrap()?;
+        self.running = Some(Running { core, disk, _locks: locks, reactor });
+        Ok(())
+    }
+
+    pub fn core(&self) -> &Rc<PoolCore> {
+        &self.running.as_ref().unwrap().core
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.core().shared().geometry
+    }
+
+    pub fn disk(&self) -> Rc<PoolDisk> {
+        self.running.as_ref().unwrap().disk.clone()
+    }
+
+    pub fn ring(&self) -> Ring {
+        self.running.as_ref().unwrap().reactor.ring().clone()
+    }
+
+    /// Ends the process by force.
+    pub fn kill(&mut self) {
+        self.machine.kill();
+        self.running = None;
+    }
+
+    pub fn power_cut(&mut self) {
+        self.machine.power_cut();
+        self.running = None;
+    }
+
+    pub fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, ErrorKind> {
+        let disk = self.disk();
+        let read = async move { disk.submit(Request::read(offset, Buffer::new(length))).await };
+        let completion = self.world.block_on(&self.running.as_ref().unwrap().reactor, read).unwrap();
+        completion.result.map_err(|error| error.kind()).map(|()| completion.buffer.to_vec())
+    }
+
+    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let (disk, buffer) = (self.disk(), Buffer::copy_of(bytes));
+        let write = async move { disk.submit(Request::write(offset, buffer)).await };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, write).unwrap().result
+    }
+
+    pub fn erase(&self, offset: u64, length: u64) -> Result<(), Error> {
+        let disk = self.disk();
+        let erase =
+            async move { disk.submit(Request::plain(Verb::Discard, Extent::new(offset, length))).await };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, erase).unwrap().result
+    }
+
+    /// Waits until everything acknowledged is in its place.
+    pub fn settle(&self) {
+        let core = self.core().clone();
+        self.world.run_until(|| core.under_way.get() == 0).unwrap();
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+async fn members(ring: &Ring, places: Vec<PathBuf>, make: Option<u64>) -> (Vec<Member>, Vec<File>) {
+    let (mut members, mut locks) = (Vec::new(), Vec::new());
+    for place in places {
+        if let Ok((member, lock)) = Member::open(ring, Place::Path(place), make, None).await {
+            members.push(member);
+            locks.extend(lock);
+        }
+    }
+    (members, locks)
+}
