@@ -12,6 +12,7 @@ pub mod initiator;
 pub mod journal;
 pub mod nbd;
 pub mod node;
+pub mod nvme;
 pub mod peer;
 mod spoil;
 pub mod stamp;
