@@ -58,6 +58,8 @@ const ABSOLUTE: &[(&str, Figure, [f64; 3])] = &[
 const TGT: (&str, f64) = ("tgt-rdwr", 13.0);
 /// Against the better of the NBD servers of others, of CPU time for each request.
 const NBD_CPU: f64 = 0.25;
+/// Against SPDK where it ran already and was given by these names, of IOPS: in every row that has a bar.
+const SPDK: ([&str; 2], f64) = (["spdk-iscsi", "spdk-nvme"], 1.0);
 /// Against the limit of the loopback.
 const OF_LIMIT: f64 = 0.95;
 /// Against fio on the same file.
@@ -111,6 +113,10 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
         };
         if let Some(ratio) = own(FIO) {
             bars.push(bar("IOPS / fio", ratio.iops.median, OF_FIO, false, ""));
+        }
+        let spdk = SPDK.0.iter().find_map(|base| own(base)).filter(|_| is_load(&summary.row));
+        if let Some(ratio) = spdk {
+            bars.push(bar(&format!("IOPS / {}", ratio.base), ratio.iops.median, SPDK.1, false, ""));
         }
         if !["4k-read", "4k-write"].contains(&summary.row.as_str()) {
             continue;
@@ -206,6 +212,19 @@ mod tests {
         let summaries = [summary("4k-read", "fels-iscsi", 1e6, 1.0, None)];
         let ratios = [ratio("fels-iscsi", "tgt-aio", 9.0, 0.3), ratio("fels-iscsi", "tgt-rdwr", 13.0, 0.1)];
         assert_eq!(met(&bars(&summaries, &[], &ratios))[2], ("IOPS / tgt-rdwr", true));
+    }
+
+    #[test]
+    fn spdk_is_to_be_passed_in_every_load() {
+        for (row, iops, expected) in
+            [("database", 1.01, Some(true)), ("4k-read-d1", 0.99, Some(false)), ("tail", 2.0, None)]
+        {
+            let summaries = [summary(row, "fels-nvme", 1e6, 1.0, None)];
+            let ratio = Ratio { row: row.to_owned(), ..ratio("fels-nvme", "spdk-nvme", iops, 0.9) };
+            let bars = bars(&summaries, &[], &[ratio]);
+            let of_spdk = bars.iter().find(|bar| bar.what == "IOPS / spdk-nvme");
+            assert_eq!(of_spdk.map(Bar::met), expected, "{row}");
+        }
     }
 
     #[test]

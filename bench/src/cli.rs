@@ -45,6 +45,14 @@ pub struct Options {
     #[arg(long, value_name = "BINARY")]
     pub client: Option<PathBuf>,
 
+    /// A server that runs already, on the core of the servers: its process, and the address of a volume that may be
+    /// written over (repeatable)
+    ///
+    /// It is measured in the same rows and rounds as the servers of its protocol, and is neither started nor ended: SIGSTOP
+    /// keeps it off the core outside of its turns, and it goes on at the end.
+    #[arg(long, value_name = "NAME=PID,URL")]
+    pub beside: Vec<String>,
+
     /// Size of each volume in MiB
     #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u64).range(64..=1_048_576))]
     pub size: u64,

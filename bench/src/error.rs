@@ -50,6 +50,16 @@ pub enum Error {
         /// What is missing or wrong.
         reason: String,
     },
+    /// A server that runs already cannot be measured.
+    #[error("--beside {given}: {reason}")]
+    Beside {
+        /// What was given, or the name in it.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What somebody can do about it.
+        hint: &'static str,
+    },
     /// The options contradict each other or the machine.
     #[error("{0}")]
     Options(String),
@@ -75,6 +85,7 @@ impl Error {
             Self::Failed { output, .. } if output.contains("failed to execute") => {
                 Some("`make bench-peers` installs the peers and clients and builds Fels")
             }
+            Self::Beside { hint, .. } => Some(hint),
             Self::Options(_) => Some("see --help"),
             _ => None,
         }

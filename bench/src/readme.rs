@@ -13,6 +13,7 @@ use crate::server::{Protocol, Server};
 use crate::stats::Summary;
 
 const BEGIN: &str = "<!-- bench:begin -->";
+const NVME_PEER: &str = "spdk-nvme";
 const END: &str = "<!-- bench:end -->";
 /// Name of the chart in a run's directory.
 pub const CHART: &str = "chart.svg";
@@ -89,11 +90,13 @@ pub fn chart(run: &Summarized) -> String {
 /// The block between the markers: a line of a row for each protocol, the best peer beside it.
 fn block(run: &Summarized, directory: &str) -> String {
     let machine = &run.machine;
+    // SPDK, if it is in the run, is the only peer over NVMe/TCP.
+    let nvme = run.summaries.iter().any(|summary| summary.server == NVME_PEER);
     let mut text = format!(
         "![Fels beside other servers, a bar for each]({directory}/{CHART})\n\n\
          Measured on {}, {} ({} cores, Linux {}, TCP congestion control {}), medians of {} rounds of {} s: server on one core, \
          client on another, volume in memory. In brackets: CPU time of the server for each request.\n\n\
-         | | iSCSI | NVMe/TCP | NBD | best peer over iSCSI | best peer over NBD | limit |\n|---|---|---|---|---|---|---|\n",
+         | | iSCSI | NVMe/TCP | NBD | best peer over iSCSI | {}best peer over NBD | limit |\n|---|---|---|---|{}---|---|---|\n",
         machine.date,
         machine.cpu,
         machine.cores,
@@ -101,6 +104,8 @@ fn block(run: &Summarized, directory: &str) -> String {
         machine.tcp_congestion_control,
         run.rounds,
         run.seconds,
+        if nvme { "best peer over NVMe/TCP | " } else { "" },
+        if nvme { "---|" } else { "" },
     );
     for (row, summaries) in loads(run).filter(|(row, _)| row.kind == Kind::Closed && row.has(Protocol::Bare))
     {
@@ -119,12 +124,13 @@ fn block(run: &Summarized, directory: &str) -> String {
         let limit = limit.max_by(|one, other| one.iops.median.total_cmp(&other.iops.median));
         let _infallible = writeln!(
             text,
-            "| {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {}{} | {} |",
             row.title,
             cell("fels-iscsi"),
             cell("fels-nvme"),
             cell("fels-nbd"),
-            best(&["tgt-rdwr", "tgt-aio", "istgt", "istgt-queue"]),
+            best(&["tgt-rdwr", "tgt-aio", "istgt", "istgt-queue", "spdk-iscsi"]),
+            if nvme { format!("{} | ", best(&[NVME_PEER])) } else { String::new() },
             best(&["nbdkit", "qemu-nbd"]),
             limit.map_or_else(String::new, |limit| figure(row, limit).3),
         );
@@ -229,6 +235,7 @@ mod tests {
             facts: Vec::new(),
             ratios: Vec::new(),
             bars: Vec::new(),
+            spinning: Vec::new(),
             failures: Vec::new(),
         }
     }
@@ -253,6 +260,21 @@ mod tests {
         assert!(line("| 128 KiB").contains("| 8.00 GiB/s (1.50 us) |"), "{block}");
         assert!(line("| 4 KiB random read, one").contains("| 10.0 us (1.50 us) |"), "{block}");
         assert!(block.contains("](bench/runs/x/chart.svg)"));
+    }
+
+    #[test]
+    fn a_peer_over_nvme_has_its_own_column() {
+        let mut run = run();
+        run.summaries.push(summary("4k-read", NVME_PEER, 600_000.0));
+        run.summaries.push(summary("4k-read", "spdk-iscsi", 500_000.0));
+        let block = block(&run, "bench/runs/x");
+        let table: Vec<&str> = block.lines().filter(|line| line.starts_with('|')).collect();
+        let columns = |line: &str| line.matches('|').count();
+        assert!(table.iter().all(|line| columns(line) == columns(table[0])), "{block}");
+        assert!(
+            table[2].ends_with("| spdk-iscsi: 500 k (1.50 us) | spdk-nvme: 600 k (1.50 us) |  | 900 k |"),
+            "{block}"
+        );
     }
 
     #[test]

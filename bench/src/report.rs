@@ -69,6 +69,7 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
         text += &ratio_table(&ratios);
         text += &verdicts(&ratios);
     }
+    text += &spinning(&outcome.spinning);
     let bars = bars(&summaries, &facts, &ratios);
     if !bars.is_empty() {
         text += "\nBars (medians)\n\n";
@@ -104,6 +105,19 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
         outcome.machine.tcp_congestion_control,
     );
     text
+}
+
+/// Says what the CPU time of servers that spin does not say.
+fn spinning(servers: &[String]) -> String {
+    if servers.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\nSPINNING: {}. Such a server uses its core whether or not anything is asked of it: its CPU us are the time of a core for \
+         each request, which compares at depth 32, and is mostly waiting one at a time. That its core is full does not \
+         say that it is the limit where the client's is full as well.\n",
+        servers.join(", ")
+    )
 }
 
 /// Says in one sentence how much other programs took part.
@@ -273,6 +287,9 @@ pub struct Summarized {
     pub ratios: Vec<Ratio>,
     /// What was to be reached.
     pub bars: Vec<Bar>,
+    /// Servers that use their core whether or not anything is asked of them.
+    #[serde(default)]
+    pub spinning: Vec<String>,
     /// What could not be measured.
     pub failures: Vec<Failure>,
 }
@@ -289,6 +306,7 @@ fn summarized(outcome: &Outcome, options: &Options) -> Summarized {
         facts,
         ratios,
         bars,
+        spinning: outcome.spinning.clone(),
         failures: outcome.failures.clone(),
     }
 }
@@ -392,6 +410,11 @@ fn repeat_flags(options: &Options) -> String {
     if let Some(other) = &options.vs {
         flags.push(format!("--vs {}", other.display()));
     }
+    for beside in &options.beside {
+        // The process is another one next time.
+        let given = beside.split_once('=').and_then(|(name, rest)| Some((name, rest.split_once(',')?.1)));
+        flags.extend(given.map(|(name, url)| format!("--beside {name}=PID,{url}")));
+    }
     if let Some(other) = &options.client {
         flags.push(format!("--client {}", other.display()));
     }
@@ -406,6 +429,7 @@ fn repeat_flags(options: &Options) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser as _;
 
     #[test]
     fn a_second_run_of_a_day_gets_its_own_directory() {
@@ -416,6 +440,30 @@ mod tests {
         assert!(first.display().to_string().ends_with("-a_b_c"), "{}", first.display());
         assert_eq!(second.display().to_string(), format!("{}-2", first.display()));
         fs::remove_dir_all(&out).unwrap();
+    }
+
+    const BESIDE: &str = "spdk-nvme=77,nvme://127.0.0.1:22042/nqn.2026-11.internal.x:malloc/1";
+
+    #[test]
+    fn a_server_that_ran_already_is_compared_with_what_speaks_the_same() {
+        let mut servers = Server::parse_all(&["fels".to_owned()], Path::new("fels"), None).unwrap();
+        servers.extend(Server::beside(&[BESIDE.to_owned()]).unwrap());
+        let with = |base: &str| pairs(&servers).into_iter().filter(|pair| pair.1 == base).collect::<Vec<_>>();
+        assert_eq!(with("spdk-nvme"), [("fels-nvme".to_owned(), "spdk-nvme".to_owned())]);
+    }
+
+    #[test]
+    fn a_run_is_repeated_with_another_process() {
+        let options = Options::parse_from(["bench", "--beside", BESIDE]);
+        let flags = repeat_flags(&options);
+        assert!(flags.contains("--beside spdk-nvme=PID,nvme://127.0.0.1:22042/"), "{flags}");
+        assert!(!flags.contains("77"), "{flags}");
+    }
+
+    #[test]
+    fn servers_that_spin_are_named_and_only_they() {
+        assert_eq!(spinning(&[]), "");
+        assert!(spinning(&["spdk-nvme".to_owned()]).contains("SPINNING: spdk-nvme."));
     }
 
     #[test]

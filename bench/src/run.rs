@@ -49,6 +49,8 @@ pub struct Outcome {
     pub commands: Vec<String>,
     /// The machine.
     pub machine: Machine,
+    /// Names of servers that use their core whether or not anything is asked of them.
+    pub spinning: Vec<String>,
     /// Whether somebody stopped the run.
     pub interrupted: bool,
 }
@@ -91,7 +93,8 @@ impl Outcome {
 /// Measures, prints, and keeps what was measured.
 pub fn run(options: &Options) -> Result<ExitCode, Error> {
     let rows = select(&options.rows)?;
-    let servers = Server::parse_all(&options.server_names(), &options.fels, options.vs.as_deref())?;
+    let mut servers = Server::parse_all(&options.server_names(), &options.fels, options.vs.as_deref())?;
+    servers.extend(Server::beside(&options.beside)?);
     if options.list {
         report::print_list(ROWS, &servers);
         return Ok(ExitCode::SUCCESS);
@@ -108,6 +111,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
         failures: Vec::new(),
         commands: Vec::new(),
         machine,
+        spinning: Vec::new(),
         interrupted: false,
     };
     let work = Work::make()?;
@@ -195,7 +199,8 @@ fn programs(servers: &[Server]) -> Vec<Program> {
 fn check_room(options: &Options, servers: &[Server]) -> Result<(), Error> {
     let programs = programs(servers);
     let own = programs.iter().filter(|program| program.has_own_memory()).count();
-    let shared = usize::from(programs.iter().any(|program| !program.has_own_memory()));
+    let takes_room = |program: &&Program| !matches!(program, Program::Beside(_));
+    let shared = usize::from(programs.iter().filter(takes_room).any(|program| !program.has_own_memory()));
     let count = (own + shared) as u64;
     let needed_mib = options.size * count;
     let free_mib = memory_kib("MemAvailable:").unwrap_or(u64::MAX) / 1024;
@@ -241,17 +246,28 @@ fn measure(bed: &Bed<'_>, outcome: &mut Outcome) -> Result<(), Error> {
 
 fn start_all(bed: &Bed<'_>, outcome: &mut Outcome) -> Result<Vec<Ready>, Error> {
     let mut ready = Vec::new();
-    for program in programs(&outcome.servers) {
+    let mut programs = programs(&outcome.servers);
+    // One that runs already stands still before anybody fills a volume on its core.
+    programs.sort_by_key(|program| !matches!(program, Program::Beside(_)));
+    for program in programs {
         bed.place.interrupt.check()?;
         let mut names = outcome.servers.iter().filter(|server| server.program == program);
         let name = names.next().map_or_else(String::new, |server| server.name.clone());
-        eprintln!("starting {}", program.description());
+        match &program {
+            Program::Beside(beside) => eprintln!("taking {}: {}", beside.name, program.description()),
+            _ => eprintln!("starting {}", program.description()),
+        }
         match Running::start(&program, &bed.place) {
             Ok(running) => {
                 outcome.commands.extend(running.commands.iter().cloned());
+                if running.spins() {
+                    outcome.spinning.push(name);
+                }
                 ready.push(Ready { program, running });
             }
             Err(Error::Interrupted) => return Err(Error::Interrupted),
+            // What was said of it on the command line is wrong: nothing was measured yet, so nothing is lost.
+            Err(error @ Error::Beside { .. }) => return Err(error),
             Err(error) => outcome.fail(&name, "start".to_owned(), &error),
         }
     }
@@ -310,6 +326,7 @@ fn measure_window(
         note_command(bed, outcome, row, server, &request);
     }
     let ids = [running.id()];
+    let _turn = running.turn()?;
     let window = bed.clients.run(&request, &ids)?;
     if row.kind != Kind::Tail {
         return Ok(Sample::new(row, &server.name, round, &window));

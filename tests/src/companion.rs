@@ -1,5 +1,6 @@
 //! A well-behaved session that goes on while others misbehave.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::initiator::Initiator;
-use crate::stamp;
+use crate::{nvme, stamp};
 
 /// Sectors of 512 bytes that each command of the companion moves.
 const SECTORS: u64 = 8;
@@ -32,9 +33,33 @@ pub struct Diary {
 }
 
 impl Companion {
-    /// Logs in to `volume`, which is the companion's alone, and starts to work.
+    /// Logs in to `volume`, which is the companion's alone, by iSCSI and starts to work.
     pub fn start(address: SocketAddr, volume: &str) -> Self {
         let mut session = Initiator::login(address, volume).expect("the companion's login");
+        Self::work(move |sector, block| {
+            let answer = session.write(sector as u32, block)?;
+            if answer.status != 0 {
+                return Err(io::Error::other(format!("a write ended with {answer:?}")));
+            }
+            session.read(sector as u32, SECTORS as u16)
+        })
+    }
+
+    /// The same by NVMe/TCP.
+    pub fn start_nvme(address: SocketAddr, volume: &str) -> Self {
+        let (admin, controller) = nvme::Queue::admin(address, volume).expect("the companion's controller");
+        let queue = nvme::Queue::io(address, volume, controller, 1, 32);
+        let mut queue = queue.expect("the companion's queue");
+        Self::work(move |sector, block| {
+            // The controller ends with its admin queue.
+            let _admin = &admin;
+            queue.write(sector, block)?;
+            queue.read(sector, block.len())
+        })
+    }
+
+    /// Starts to work; `write_and_read` writes a block to a sector and gives what is there then.
+    fn work(mut write_and_read: impl FnMut(u64, &[u8]) -> io::Result<Vec<u8>> + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let work = std::thread::spawn(move || {
@@ -43,7 +68,7 @@ impl Companion {
             while !stopped.load(Ordering::Relaxed) && diary.failure.is_none() {
                 version += 1;
                 let started = Instant::now();
-                diary.failure = write_and_read(&mut session, version).err();
+                diary.failure = write_stamped(&mut write_and_read, version).err();
                 diary.slowest = diary.slowest.max(started.elapsed());
                 diary.commands += 2;
                 std::thread::sleep(Duration::from_millis(1));
@@ -66,14 +91,13 @@ impl Companion {
     }
 }
 
-fn write_and_read(session: &mut Initiator, version: u64) -> Result<(), String> {
+fn write_stamped(
+    write_and_read: &mut impl FnMut(u64, &[u8]) -> io::Result<Vec<u8>>,
+    version: u64,
+) -> Result<(), String> {
     let sector = (version % BLOCKS) * SECTORS;
     let mut block = [0; SECTORS as usize * stamp::SECTOR];
     stamp::fill(&mut block, sector, version);
-    let answer = session.write(sector as u32, &block).map_err(|error| error.to_string())?;
-    if answer.status != 0 {
-        return Err(format!("a write ended with {answer:?}"));
-    }
-    let back = session.read(sector as u32, SECTORS as u16).map_err(|error| error.to_string())?;
+    let back = write_and_read(sector, &block).map_err(|error| error.to_string())?;
     if back == block { Ok(()) } else { Err(format!("block {sector} read back differs")) }
 }

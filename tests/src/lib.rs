@@ -12,13 +12,15 @@ pub mod initiator;
 pub mod journal;
 pub mod nbd;
 pub mod node;
+pub mod nvme;
+pub mod peer;
 mod spoil;
 pub mod stamp;
 pub mod tool;
 pub mod volume;
 
 pub use node::{Bed, Node};
-pub use spoil::spoil;
+pub use spoil::{spoil, spoil_at_gate};
 pub use tool::Tool;
 pub use volume::Volume;
 

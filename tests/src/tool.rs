@@ -57,6 +57,13 @@ pub fn locate(program: &str) -> PathBuf {
     panic!("the program {program} is missing\nhint: apt-get install {package}");
 }
 
+/// `fels lab` with this subcommand.
+pub fn lab(subcommand: &str) -> Tool {
+    let binary = crate::node::binary();
+    let tool = Tool::new(binary.to_str().expect("a path that is text"));
+    tool.args(["lab", subcommand]).deadline(Duration::from_secs(120))
+}
+
 /// `program` as a command that the kernel kills when the calling thread ends.
 pub(crate) fn bound_to_this_thread(program: &Path) -> Command {
     use std::os::unix::process::CommandExt as _;

@@ -1,42 +1,22 @@
 //! NBD peers that misbehave lose their connection, for a reason that stands in the log. Nobody else notices.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::Write as _;
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use beds::companion::Companion;
 use beds::nbd::{Client, READ, WRITE, connect, option, request};
+use beds::peer::{UNDISTURBED, WRONG_ENDS_WITHIN, is_closed, send_garbage};
 use beds::{Bed, Node, Volume};
 
-/// What is plainly wrong ends the connection within this time.
-const WRONG_ENDS_WITHIN: Duration = Duration::from_secs(15);
 /// A peer that hangs is found out within this time.
 const HANGING_ENDS_WITHIN: Duration = Duration::from_secs(60);
-/// A write and its read of the well-behaved session take less, even while the machine is busy.
-const UNDISTURBED: Duration = Duration::from_secs(5);
 
 fn node() -> (Node, Companion) {
     let volumes = [Volume::memory("demo", "16MiB"), Volume::new("nothing", "1GiB", "{ null = true }")];
     let node = Bed::with(volumes).nbd().start();
     let companion = Companion::start(node.address(), "demo");
     (node, companion)
-}
-
-/// Reads and forgets until the node has closed the connection; tells whether it did in time.
-fn is_closed(stream: &mut TcpStream, within: Duration) -> bool {
-    let end = Instant::now() + within;
-    let mut scratch = [0; 4096];
-    stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a read timeout");
-    while Instant::now() < end {
-        match stream.read(&mut scratch) {
-            Ok(0) => return true,
-            Err(error) if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                return true;
-            }
-            _ => {}
-        }
-    }
-    false
 }
 
 fn expect_closed(node: &Node, stream: &mut TcpStream, within: Duration, reason: &str) {
@@ -60,15 +40,7 @@ fn expect_closed(node: &Node, stream: &mut TcpStream, within: Duration, reason: 
 fn garbage() {
     let (mut node, companion) = node();
     let before = node.resident_kib();
-    let mut random = fastrand::Rng::with_seed(1);
-    for number in 0..200 {
-        let mut bytes = vec![0; random.usize(1..16384)];
-        random.fill(&mut bytes);
-        let mut stream = TcpStream::connect(node.nbd_address()).expect("a connection");
-        // The node may hang up before it has read everything.
-        let _ = stream.write_all(&bytes).and_then(|()| stream.shutdown(Shutdown::Write));
-        assert!(is_closed(&mut stream, WRONG_ENDS_WITHIN), "garbage number {number} keeps its connection");
-    }
+    send_garbage(node.nbd_address());
     let mut stream = connect(node.nbd_address()).expect("a greeting");
     stream.write_all(&[b'X'; 64]).expect("no option");
     // The log may have thinned out the lines of the others.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Place, Protocol, Running, START_DEADLINE, VOLUME};
+use super::{Place, Protocol, Running, START_DEADLINE, Serving, VOLUME};
 use crate::error::Error;
 use crate::process::{CommandLine, Process};
 
@@ -74,7 +74,7 @@ pub fn start(binary: &Path, options: &FelsOptions, place: &Place<'_>) -> Result<
     ];
     let shown = format!("printf '{}' > {}", text.replace('\n', "\\n"), path.display());
     let commands = if options.volumes == 1 { vec![shown, line.text()] } else { vec![line.text()] };
-    Ok(Running { process, urls, commands, drains: true })
+    Ok(Running { serving: Serving::Started(process), urls, commands, drains: true })
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{Place, Protocol, Running, START_DEADLINE, VOLUME};
+use super::{Place, Protocol, Running, START_DEADLINE, Serving, VOLUME};
 use crate::error::Error;
 use crate::process::{CommandLine, answers};
 
@@ -41,7 +41,7 @@ pub fn start(depth: u32, place: &Place<'_>) -> Result<Running, Error> {
     let url = format!("iscsi://127.0.0.1:{port}/{NODE}:{VOLUME}/0");
     let shown = format!("printf '{}' > {conf}", text.replace('\n', "\\n"));
     Ok(Running {
-        process,
+        serving: Serving::Started(process),
         urls: vec![(Protocol::Iscsi, url)],
         commands: vec![shown, line.text()],
         drains: false,

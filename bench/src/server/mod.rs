@@ -1,5 +1,6 @@
 //! The servers: each one a process on its own port with a volume in memory.
 
+mod beside;
 mod fels;
 mod istgt;
 mod nbd;
@@ -14,7 +15,9 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::process::{CommandLine, Interrupt, Process};
+use beside::{Taken, Turn};
 
+pub use beside::Beside;
 pub use fels::{Backing, FelsOptions, start as start_fels};
 
 /// How long a server may take until it answers.
@@ -70,6 +73,8 @@ pub enum Program {
         /// Look all the time, or sleep until there is something.
         spin: bool,
     },
+    /// One that runs already.
+    Beside(Beside),
 }
 
 impl Program {
@@ -90,13 +95,14 @@ impl Program {
                 "a bare request/response program, both sides spinning: the limit of the loopback".to_owned()
             }
             Self::Bare { spin: false } => "the same program, both sides blocking".to_owned(),
+            Self::Beside(beside) => beside.description(),
         }
     }
 
     /// The Debian package, for its version.
     pub fn package(&self) -> Option<&'static str> {
         match self {
-            Self::Fels(_) | Self::Bare { .. } => None,
+            Self::Fels(_) | Self::Bare { .. } | Self::Beside(_) => None,
             Self::Tgt(_) => Some("tgt"),
             Self::Istgt(_) => Some("istgt"),
             Self::Nbdkit => Some("nbdkit"),
@@ -201,6 +207,20 @@ impl Server {
         Ok(servers)
     }
 
+    /// The servers of `--beside`, which run already.
+    pub fn beside(given: &[String]) -> Result<Vec<Self>, Error> {
+        let mut servers: Vec<Self> = Vec::new();
+        for given in given {
+            let beside = Beside::parse(given)?;
+            if servers.iter().any(|known| known.name == beside.name) {
+                return Err(Error::Options(format!("--beside names two servers '{}'", beside.name)));
+            }
+            let (name, protocol) = (beside.name.clone(), beside.protocol);
+            servers.push(Self { name, protocol, program: Program::Beside(beside), ours: false });
+        }
+        Ok(servers)
+    }
+
     /// Whether this is another Fels, to compare binaries.
     pub fn is_vs(&self) -> bool {
         self.name.starts_with("vs-")
@@ -260,10 +280,24 @@ pub fn write_file(path: &Path, bytes: u64) -> Result<(), Error> {
     file.sync_all().map_err(Error::io(context()))
 }
 
-/// A program that serves. It is stopped when this value goes away.
+/// Who serves.
+#[derive(Debug)]
+enum Serving {
+    /// A program that was started for the run.
+    Started(Process),
+    /// One that ran before.
+    Beside {
+        /// Our hold on it.
+        taken: Taken,
+        /// Whether it uses its core while nobody asks anything of it.
+        spins: bool,
+    },
+}
+
+/// A program that serves. It is stopped when this value goes away, unless it ran before.
 #[derive(Debug)]
 pub struct Running {
-    process: Process,
+    serving: Serving,
     urls: Vec<(Protocol, String)>,
     /// Commands that started and configured it, with the working directory as `$WORK`.
     pub commands: Vec<String>,
@@ -283,6 +317,7 @@ impl Running {
             Program::Nbdkit => nbd::start_nbdkit(place),
             Program::QemuNbd => nbd::start_qemu(place),
             Program::Bare { spin } => start_bare(*spin, place),
+            Program::Beside(beside) => beside.take(place),
         }?;
         if program.has_own_memory() {
             running.fill(place)?;
@@ -301,7 +336,23 @@ impl Running {
 
     /// The process id.
     pub fn id(&self) -> u32 {
-        self.process.id()
+        match &self.serving {
+            Serving::Started(process) => process.id(),
+            Serving::Beside { taken, .. } => taken.id(),
+        }
+    }
+
+    /// Whether it uses its core while nobody asks anything of it; of servers that ran before.
+    pub fn spins(&self) -> bool {
+        matches!(self.serving, Serving::Beside { spins: true, .. })
+    }
+
+    /// Lets a server that stands still outside of its turns work until the value that is returned goes away.
+    pub fn turn(&self) -> Result<Option<Turn<'_>>, Error> {
+        match &self.serving {
+            Serving::Started(_) => Ok(None),
+            Serving::Beside { taken, .. } => taken.turn().map(Some),
+        }
     }
 
     /// The address of the volume over a protocol.
@@ -311,13 +362,19 @@ impl Running {
 
     /// An error with its last words if it has ended.
     pub fn expect_running(&mut self) -> Result<(), Error> {
-        self.process.expect_running()
+        match &mut self.serving {
+            Serving::Started(process) => process.expect_running(),
+            Serving::Beside { taken, .. } => taken.expect_running(),
+        }
     }
 
     /// Ends the server. False when it was asked to drain and did not end well in time; it is gone all the same.
     pub fn stop(mut self) -> bool {
         // tgtd ignores SIGTERM while it has targets; its volume is in memory, so nothing is lost by killing it.
-        !self.drains || self.process.terminate(STOP_DEADLINE)
+        match &mut self.serving {
+            Serving::Started(process) if self.drains => process.terminate(STOP_DEADLINE),
+            _ => true,
+        }
     }
 }
 
@@ -358,7 +415,8 @@ fn start_bare(spin: bool, place: &Place<'_>) -> Result<Running, Error> {
     let mut process = line.spawn(&place.work.join(if spin { "limit.log" } else { "limit-block.log" }))?;
     process.wait_until(START_DEADLINE, place.interrupt, |process| process.output().contains("listening"))?;
     let url = format!("127.0.0.1:{port}");
-    Ok(Running { process, urls: vec![(Protocol::Bare, url)], commands: vec![line.text()], drains: false })
+    let serving = Serving::Started(process);
+    Ok(Running { serving, urls: vec![(Protocol::Bare, url)], commands: vec![line.text()], drains: false })
 }
 
 /// The first port from `base` on that nobody uses; a hundred are tried.
@@ -395,6 +453,15 @@ mod tests {
         assert_eq!(servers.iter().filter(|server| server.ours).count(), 3);
         assert_eq!(servers.iter().filter(|server| server.is_peer()).count(), 6);
         assert!(servers.iter().all(|server| !server.is_vs()));
+    }
+
+    #[test]
+    fn one_that_runs_already_is_a_peer_with_a_name_of_its_own() {
+        let given = |name: &str| format!("{name}=1,nbd://127.0.0.1:10809/x");
+        let servers = Server::beside(&[given("one"), given("two")]).unwrap();
+        assert!(servers.iter().all(|server| server.is_peer() && server.program.serves(8)));
+        assert_ne!(servers[0].program, servers[1].program);
+        assert!(Server::beside(&[given("one"), given("one")]).is_err());
     }
 
     #[test]

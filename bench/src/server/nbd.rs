@@ -1,6 +1,6 @@
 //! The NBD servers of others.
 
-use super::{Place, Protocol, Running, START_DEADLINE, VOLUME};
+use super::{Place, Protocol, Running, START_DEADLINE, Serving, VOLUME};
 use crate::error::Error;
 use crate::process::{CommandLine, answers};
 
@@ -8,7 +8,12 @@ fn start(line: &CommandLine, name: &str, port: u16, place: &Place<'_>) -> Result
     let mut process = line.spawn(&place.work.join(format!("{name}.log")))?;
     process.wait_until(START_DEADLINE, place.interrupt, |_| answers(port))?;
     let url = format!("nbd://127.0.0.1:{port}/{VOLUME}");
-    Ok(Running { process, urls: vec![(Protocol::Nbd, url)], commands: vec![line.text()], drains: false })
+    Ok(Running {
+        serving: Serving::Started(process),
+        urls: vec![(Protocol::Nbd, url)],
+        commands: vec![line.text()],
+        drains: false,
+    })
 }
 
 /// Starts nbdkit with a volume in its own memory.

@@ -1,6 +1,6 @@
 //! tgt: a daemon that is configured by commands.
 
-use super::{ADMIN_DEADLINE, Place, Protocol, Running, START_DEADLINE};
+use super::{ADMIN_DEADLINE, Place, Protocol, Running, START_DEADLINE, Serving};
 use crate::error::Error;
 use crate::process::{CommandLine, answers};
 
@@ -35,5 +35,10 @@ pub fn start(store: &str, place: &Place<'_>) -> Result<Running, Error> {
         commands.push(line.text());
     }
     let url = format!("iscsi://127.0.0.1:{port}/{iqn}/1");
-    Ok(Running { process, urls: vec![(Protocol::Iscsi, url)], commands, drains: false })
+    Ok(Running {
+        serving: Serving::Started(process),
+        urls: vec![(Protocol::Iscsi, url)],
+        commands,
+        drains: false,
+    })
 }

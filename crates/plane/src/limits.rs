@@ -83,7 +83,7 @@ pub const ANSWER_QUEUE_BYTES: usize = 32 << 20;
 /// Time in which a peer has to take some of what we send.
 pub const SEND_STALL: Duration = Duration::from_secs(30);
 
-/// Time in which a peer that has begun a request has to send some more of it, where the protocol has no pings.
+/// Time in which a peer that has begun a request has to send some more of it, where we have no pings to ask it with.
 pub const RECEIVE_STALL: Duration = Duration::from_secs(30);
 
 /// NVMe controllers of one node: each has an admin queue and its state.

@@ -1,10 +1,9 @@
 //! The Linux kernel's NBD client: connect by two connections, write, disconnect, connect again, check everything.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use beds::guest::{Guest, VERDICT};
-use beds::{Bed, Node, Volume, spoil};
+use beds::{Bed, Node, Volume, spoil_at_gate};
 
 /// Under software emulation on a loaded machine; about 20 s on an idle one.
 const DEADLINE: Duration = Duration::from_secs(180);
@@ -70,16 +69,7 @@ fn the_kernel_makes_a_file_system_and_finds_it_whole_after_connecting_again() {
 #[test]
 fn one_spoiled_byte_is_noticed() {
     let node = Bed::with([Volume::file("demo", "128MiB")]).nbd().start();
-    let gate = TcpListener::bind("127.0.0.1:0").expect("a port for the gate");
-    let port = gate.local_addr().expect("the gate's address").port();
-    let file = node.data().join("demo.img");
-    std::thread::spawn(move || {
-        // The guest waits at the gate, disconnected, until its connection is closed.
-        let guest = gate.accept();
-        spoil(&file);
-        drop(guest);
-    });
-    let wait = format!("nc 10.0.2.2 {port} < /dev/null || fail 'no gate'");
+    let wait = spoil_at_gate(node.data().join("demo.img"));
     let console = guest().run(&script(&node, &wait), DEADLINE);
     assert!(console.stdout.contains("BED: failed: checksums: ./large"), "{console}");
 }

@@ -5,10 +5,9 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use beds::initiator::{HEADER, login_request};
+use beds::peer::{UNDISTURBED, WRONG_ENDS_WITHIN, is_closed};
 
-use crate::{
-    LOGIN_ENDS_WITHIN, UNDISTURBED, WRONG_ENDS_WITHIN, connect, expect_reason_for_one, is_closed, node,
-};
+use crate::{LOGIN_ENDS_WITHIN, connect, expect_reason_for_one, node};
 
 #[test]
 fn a_login_that_never_ends() {

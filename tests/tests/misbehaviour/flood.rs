@@ -4,9 +4,10 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use beds::initiator::Initiator;
+use beds::peer::UNDISTURBED;
 use beds::wait_until;
 
-use crate::{LOGIN_ENDS_WITHIN, UNDISTURBED, expect_growth_below, node};
+use crate::{LOGIN_ENDS_WITHIN, expect_growth_below, node};
 
 #[test]
 fn ten_thousand_connections() {

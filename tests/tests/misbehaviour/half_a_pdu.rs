@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::net::Shutdown;
 
 use beds::initiator::{HEADER, Initiator, login_request};
+use beds::peer::{UNDISTURBED, WRONG_ENDS_WITHIN, is_closed};
 
-use crate::{UNDISTURBED, WRONG_ENDS_WITHIN, connect, expect_reason, is_closed, node};
+use crate::{connect, expect_reason, node};
 
 #[test]
 fn half_a_pdu() {

@@ -3,8 +3,9 @@
 use std::io::Write as _;
 
 use beds::initiator::{HEADER, Initiator, login_request};
+use beds::peer::{UNDISTURBED, WRONG_ENDS_WITHIN, is_closed};
 
-use crate::{UNDISTURBED, WRONG_ENDS_WITHIN, connect, expect_growth_below, expect_reason, is_closed, node};
+use crate::{connect, expect_growth_below, expect_reason, node};
 
 #[test]
 fn lengths_beyond_every_limit() {

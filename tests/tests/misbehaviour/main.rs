@@ -7,9 +7,8 @@ mod half_a_pdu;
 mod lengths;
 mod stopped_reading;
 
-use std::io::{self, Read as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use beds::companion::Companion;
 use beds::{Bed, Node, Volume, wait_until};
@@ -18,10 +17,6 @@ use beds::{Bed, Node, Volume, wait_until};
 const LOGIN_ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// A peer that takes no data is found dead within this time.
 const DEAD_WITHIN: Duration = Duration::from_secs(120);
-/// What is plainly wrong ends the connection within this time.
-const WRONG_ENDS_WITHIN: Duration = Duration::from_secs(15);
-/// A write and its read of the well-behaved session take less, even while the machine is busy.
-const UNDISTURBED: Duration = Duration::from_secs(5);
 
 fn node() -> (Node, Companion) {
     let node =
@@ -35,23 +30,6 @@ fn connect(node: &Node) -> TcpStream {
     let stream = TcpStream::connect(node.address()).expect("a connection");
     stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a read timeout");
     stream
-}
-
-/// Reads and forgets until the node has closed the connection; tells whether it did in time.
-fn is_closed(stream: &mut TcpStream, within: Duration) -> bool {
-    let end = Instant::now() + within;
-    let mut scratch = [0; 4096];
-    stream.set_read_timeout(Some(Duration::from_millis(200))).expect("a read timeout");
-    while Instant::now() < end {
-        match stream.read(&mut scratch) {
-            Ok(0) => return true,
-            Err(error) if !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                return true;
-            }
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Waits until the log says why the connection that has this address at the peer's side is no more.

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use beds::initiator::Initiator;
+use beds::peer::UNDISTURBED;
 
-use crate::{DEAD_WITHIN, UNDISTURBED, expect_growth_below, expect_reason, node};
+use crate::{DEAD_WITHIN, expect_growth_below, expect_reason, node};
 
 const HOGS: u64 = 8;
 const MEBIBYTE_BLOCKS: u16 = 2048;

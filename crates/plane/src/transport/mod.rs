@@ -3,7 +3,7 @@
 mod outgoing;
 mod reader;
 
-pub use outgoing::{Outgoing, Stalled};
+pub use outgoing::{Outgoing, Promise, Stalled};
 pub use reader::{Gone, Reader};
 
 /// Waits until everything is sent and the peer has closed; give it little time. What still comes is thrown away: to end

@@ -10,6 +10,8 @@ use std::rc::Rc;
 
 use super::extents::Extents;
 
+mod lies;
+
 /// The unit of space, in bytes: a file system's block.
 pub(super) const CHUNK: usize = 4096;
 const CHUNK_BYTES: u64 = CHUNK as u64;
@@ -38,11 +40,34 @@ impl Source<'_> {
 }
 
 /// A chunk as it was after a change.
+#[derive(Clone)]
 struct Version {
     sequence: u64,
     /// What the change touched.
     part: Range<usize>,
     chunk: Chunk,
+}
+
+impl Version {
+    fn touches(&self, part: &Range<usize>) -> bool {
+        self.part.start < part.end && part.start < self.part.end
+    }
+}
+
+/// A write that is complete.
+#[derive(Clone, Copy)]
+pub(super) struct Write<'a> {
+    pub(super) offset: u64,
+    pub(super) bytes: &'a [u8],
+    pub(super) durable: bool,
+    /// What a disk writes whole, in bytes.
+    pub(super) sector: usize,
+}
+
+impl Write<'_> {
+    pub(super) fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.bytes.len() as u64
+    }
 }
 
 /// How a power cut treats what was in flight.
@@ -53,7 +78,7 @@ pub(super) struct Tearing {
     pub(super) within_sectors: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Content {
     current: Chunks,
     durable: Chunks,
@@ -144,20 +169,27 @@ impl Content {
         bytes
     }
 
-    /// A completed write, which makes the file longer where it ends behind it.
+    /// Puts bytes in place, which makes the file longer where they end behind it.
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         self.change(offset, Source::Bytes(bytes));
-        let end = offset + bytes.len() as u64;
-        if end > self.length && !bytes.is_empty() {
+        if !bytes.is_empty() {
+            self.lengthen(offset + bytes.len() as u64);
+        }
+    }
+
+    fn lengthen(&mut self, end: u64) {
+        if end > self.length {
             self.length = end;
             self.lengths.push((self.sequence, end));
         }
     }
 
-    /// A completed write that is on stable media.
-    pub(super) fn write_durable(&mut self, offset: u64, bytes: &[u8], sector: usize) {
-        self.write(offset, bytes);
-        self.harden(offset..offset + bytes.len() as u64, sector);
+    /// A completed write, on stable media when it was asked to be.
+    pub(super) fn complete(&mut self, write: Write<'_>) {
+        self.write(write.offset, write.bytes);
+        if write.durable {
+            self.harden(write.range(), write.sector);
+        }
     }
 
     /// How much of a range lies within the file, in bytes.
@@ -312,15 +344,6 @@ impl Content {
         (!run.is_empty()).then_some(run)
     }
 
-    /// Turns one bit over wherever the byte is kept. False when there is no data.
-    pub(super) fn flip(&mut self, offset: u64, bit: u8) -> bool {
-        let (index, inside) = (offset / CHUNK_BYTES, (offset % CHUNK_BYTES) as usize);
-        let versions = self.volatile.get_mut(&index).into_iter().flatten();
-        let kept = versions.filter_map(|version| version.chunk.as_mut());
-        let all = kept.chain(self.current.get_mut(&index)).chain(self.durable.get_mut(&index));
-        all.map(|chunk| Rc::make_mut(chunk)[inside] ^= 1 << (bit & 7)).count() > 0
-    }
-
     /// The power goes: of each sector that was changed and not flushed, one of its versions is what is left.
     pub(super) fn power_cut(&mut self, random: &mut fastrand::Rng, tearing: Tearing) {
         let mut fates = BTreeMap::new();
@@ -332,9 +355,7 @@ impl Content {
             let mut left = self.durable.get(&index).cloned();
             for start in (0..CHUNK).step_by(tearing.sector) {
                 let sector = start..start + tearing.sector;
-                let touching =
-                    |version: &&Version| version.part.start < sector.end && sector.start < version.part.end;
-                let mut newest_first = versions.iter().rev().filter(touching);
+                let mut newest_first = versions.iter().rev().filter(|version| version.touches(&sector));
                 if let Some(version) = newest_first.find(|version| is_kept(version.sequence, random)) {
                     copy_part(&mut left, &version.chunk, sector);
                 }

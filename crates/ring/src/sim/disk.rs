@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
-use super::content::{CHUNK, Content, Source, Tearing};
+use super::content::{CHUNK, Source, Tearing, Write};
+use super::faults::{Fault, Faults};
+use super::medium::Medium;
 use super::settings::draw;
 use super::state::{Caller, Event, Object, State};
 use crate::file::FileOptions;
@@ -26,21 +28,12 @@ pub(super) struct Disk {
 
 #[derive(Default)]
 pub(super) struct DiskFile {
-    pub(super) content: Content,
+    pub(super) medium: Medium,
     in_flight: BTreeMap<u64, InFlight>,
     /// Done but for the word: the file is stalled.
     held: Vec<u64>,
     lock: Option<RawFd>,
     pub(super) faults: Faults,
-}
-
-/// What is wrong with a file.
-#[derive(Default)]
-pub(super) struct Faults {
-    pub(super) reads: Vec<Range<u64>>,
-    pub(super) writes: Vec<Range<u64>>,
-    pub(super) flushes: bool,
-    pub(super) stalled: bool,
 }
 
 struct InFlight {
@@ -53,10 +46,6 @@ enum DiskOperation {
     Write { offset: u64, bytes: Vec<u8>, durable: bool },
     Flush { sequence: u64 },
     Allocate { mode: Allocate, offset: u64, length: u64 },
-}
-
-fn touches(faults: &[Range<u64>], offset: u64, length: u64) -> bool {
-    faults.iter().any(|fault| offset < fault.end && fault.start < offset.saturating_add(length))
 }
 
 fn errno(code: i32) -> io::Error {
@@ -87,7 +76,7 @@ impl Disk {
 
     /// Bytes that may still be given to files.
     fn room(&self) -> u64 {
-        let used: u64 = self.files.iter().map(|file| file.content.allocated() * CHUNK as u64).sum();
+        let used: u64 = self.files.iter().map(|file| file.medium.content().allocated() * CHUNK as u64).sum();
         self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(used))
     }
 
@@ -99,7 +88,7 @@ impl Disk {
         let (mut room, chunk_bytes) = (self.room(), CHUNK as u64);
         let end = offset + length;
         for chunk in offset / chunk_bytes..end.div_ceil(chunk_bytes) {
-            if self.files[file].content.has_space(chunk) {
+            if self.files[file].medium.content().has_space(chunk) {
                 continue;
             }
             if room < chunk_bytes {
@@ -113,62 +102,61 @@ impl Disk {
     fn perform(&mut self, file: usize, operation: DiskOperation, sector: usize) -> (i32, Vec<u8>) {
         match operation {
             DiskOperation::Read { offset, length } => {
-                let file = &self.files[file];
-                if touches(&file.faults.reads, offset, length as u64) {
-                    return (-libc::EIO, Vec::new());
-                }
-                let bytes = file.content.read(offset, length);
-                (bytes.len() as i32, bytes)
+                self.files[file].read(offset, length, &mut self.fault_random)
             }
             DiskOperation::Write { offset, bytes, durable } => {
                 let fitting = self.fitting(file, offset, bytes.len() as u64) as usize;
                 if fitting == 0 && !bytes.is_empty() {
                     return (-libc::ENOSPC, Vec::new());
                 }
-                let tearing = Tearing { sector, within_sectors: false };
                 let file = &mut self.files[file];
-                if touches(&file.faults.writes, offset, bytes.len() as u64) {
+                if file
+                    .faults
+                    .strike(offset, bytes.len() as u64, |fault| fault == Fault::FailWrites)
+                    .is_some()
+                {
                     // What a failed write leaves is old or new, sector by sector.
-                    let random = &mut self.fault_random;
-                    file.content.interrupt(offset, Source::Bytes(&bytes), random, tearing, false);
+                    let tearing = Tearing { sector, within_sectors: false };
+                    file.medium.befall(&mut self.fault_random, |content, random| {
+                        content.interrupt(offset, Source::Bytes(&bytes), random, tearing, false);
+                    });
                     return (-libc::EIO, Vec::new());
                 }
-                let bytes = &bytes[..fitting];
-                if durable {
-                    file.content.write_durable(offset, bytes, sector);
-                } else {
-                    file.content.write(offset, bytes);
-                }
+                file.write(Write { offset, bytes: &bytes[..fitting], durable, sector });
                 (fitting as i32, Vec::new())
             }
             DiskOperation::Flush { sequence } => {
                 let file = &mut self.files[file];
-                if file.faults.flushes {
-                    file.content.fail_flush(sequence);
+                if file.faults.strike(0, u64::MAX, |fault| fault == Fault::FailFlushes).is_some() {
+                    file.medium.change(|content| content.fail_flush(sequence));
                     return (-libc::EIO, Vec::new());
                 }
-                file.content.flush(sequence);
+                file.medium.change(|content| content.flush(sequence));
                 (0, Vec::new())
             }
             DiskOperation::Allocate { mode, offset, length } => {
-                (self.allocate(file, mode, offset, length), Vec::new())
+                (self.allocate(file, mode, offset, length, sector), Vec::new())
             }
         }
     }
 
-    fn allocate(&mut self, file: usize, mode: Allocate, offset: u64, length: u64) -> i32 {
+    fn allocate(&mut self, file: usize, mode: Allocate, offset: u64, length: u64, sector: usize) -> i32 {
         if mode != Allocate::Punch && self.fitting(file, offset, length) < length {
             return -libc::ENOSPC;
         }
         let file = &mut self.files[file];
-        if mode != Allocate::Reserve && touches(&file.faults.writes, offset, length) {
+        if mode == Allocate::Reserve {
+            file.medium.change(|content| content.reserve(offset..offset + length));
+            return 0;
+        }
+        if file.faults.strike(offset, length, |fault| fault == Fault::FailWrites).is_some() {
             return -libc::EIO;
         }
         match mode {
-            Allocate::Reserve => file.content.reserve(offset..offset + length),
-            Allocate::Punch => file.content.punch(offset, length),
-            Allocate::Zero => file.content.zero(offset, length),
+            Allocate::Punch => file.medium.change(|content| content.punch(offset, length)),
+            _ => file.medium.change(|content| content.zero(offset, length)),
         }
+        file.faults.written(offset..offset + length, sector);
         0
     }
 
@@ -176,26 +164,66 @@ impl Disk {
     pub(super) fn interrupt(&mut self, tearing: Tearing, power: bool) {
         for file in &mut self.files {
             file.lock = None;
-            file.held.clear();
-            let random = &mut self.fault_random;
-            if power {
-                file.content.power_cut(random, tearing);
+            file.interrupt(&mut self.fault_random, tearing, power);
+        }
+    }
+}
+
+impl DiskFile {
+    fn read(&mut self, offset: u64, length: usize, random: &mut fastrand::Rng) -> (i32, Vec<u8>) {
+        let fails = |fault| matches!(fault, Fault::FailReads | Fault::FailReadsUntilWritten);
+        if self.faults.strike(offset, length as u64, fails).is_some() {
+            return (-libc::EIO, Vec::new());
+        }
+        let mut bytes = self.medium.content().read(offset, length);
+        let got = bytes.len() as u64;
+        if got > 0
+            && let Some((_, range)) = self.faults.strike(offset, got, |fault| fault == Fault::Misread)
+        {
+            let wrong = random.u64(range.start.max(offset)..range.end.min(offset + got)) - offset;
+            bytes[wrong as usize] ^= 1 << random.u8(0..8);
+        }
+        (bytes.len() as i32, bytes)
+    }
+
+    /// A write that is acknowledged.
+    fn write(&mut self, write: Write<'_>) {
+        let lies = |fault| matches!(fault, Fault::DropWrites | Fault::MisdirectWrites { .. });
+        let Range { start, end } = write.range();
+        let landed = match self.faults.strike(start, end - start, lies) {
+            None => {
+                self.medium.change(|content| content.complete(write));
+                start..end
             }
-            let mut operations: Vec<InFlight> = std::mem::take(&mut file.in_flight).into_values().collect();
-            random.shuffle(&mut operations);
-            for InFlight { operation, .. } in operations {
-                let (offset, source) = match &operation {
-                    DiskOperation::Write { offset, bytes, .. } => (*offset, Source::Bytes(bytes)),
-                    DiskOperation::Allocate { mode: Allocate::Punch, offset, length } => {
-                        (*offset, Source::Hole(file.content.inside(*offset, *length)))
-                    }
-                    DiskOperation::Allocate { mode: Allocate::Zero, offset, length } => {
-                        (*offset, Source::Zeroes(file.content.inside(*offset, *length)))
-                    }
-                    _ => continue,
-                };
-                file.content.interrupt(offset, source, random, tearing, power);
-            }
+            Some((Fault::MisdirectWrites { distance }, _)) => self.medium.misdirect(write, distance),
+            Some(_) => return self.medium.lose(write),
+        };
+        self.faults.written(landed, write.sector);
+    }
+
+    /// Resolves what was in flight, as nobody will hear of it: see [`Disk::interrupt`].
+    fn interrupt(&mut self, random: &mut fastrand::Rng, tearing: Tearing, power: bool) {
+        self.held.clear();
+        if power {
+            self.medium.power_cut(random, tearing);
+        }
+        let mut operations: Vec<InFlight> = std::mem::take(&mut self.in_flight).into_values().collect();
+        random.shuffle(&mut operations);
+        for InFlight { operation, .. } in operations {
+            let content = self.medium.content();
+            let (offset, source) = match &operation {
+                DiskOperation::Write { offset, bytes, .. } => (*offset, Source::Bytes(bytes)),
+                DiskOperation::Allocate { mode: Allocate::Punch, offset, length } => {
+                    (*offset, Source::Hole(content.inside(*offset, *length)))
+                }
+                DiskOperation::Allocate { mode: Allocate::Zero, offset, length } => {
+                    (*offset, Source::Zeroes(content.inside(*offset, *length)))
+                }
+                _ => continue,
+            };
+            self.medium.befall(random, |content, random| {
+                content.interrupt(offset, source, random, tearing, power);
+            });
         }
     }
 }
@@ -208,6 +236,8 @@ impl State {
     pub(super) fn open(&mut self, node: usize, path: &Path, options: FileOptions) -> io::Result<RawFd> {
         let disk = &mut self.nodes[node].disk;
         let file = match disk.find(path) {
+            // As of a device whose node is left while it is gone itself.
+            Some(file) if disk.files[file].faults.detached => return Err(errno(libc::ENXIO)),
             Some(file) => file,
             None if options.create => disk.make(path),
             None => return Err(errno(libc::ENOENT)),
@@ -222,6 +252,12 @@ impl State {
             Some(&Object::File { node, file, .. }) => Ok(&mut self.nodes[node].disk.files[file]),
             _ => Err(errno(libc::EBADF)),
         }
+    }
+
+    /// The file behind a descriptor, unless it was taken away from under it.
+    pub(super) fn attached_file(&mut self, descriptor: RawFd) -> io::Result<&mut DiskFile> {
+        let file = self.file(descriptor)?;
+        if file.faults.detached { Err(errno(libc::EIO)) } else { Ok(file) }
     }
 
     pub(super) fn lock(&mut self, descriptor: RawFd) -> io::Result<bool> {
@@ -241,7 +277,11 @@ impl State {
         if let Some(Object::File { read_only: true, .. }) = self.objects.get(&descriptor) {
             return Err(errno(libc::EINVAL));
         }
-        self.file(descriptor)?.content.set_length(length);
+        let sector = self.settings.sector_bytes;
+        let file = self.attached_file(descriptor)?;
+        file.medium.change(|content| content.set_length(length));
+        // What was cut off is new when it comes again.
+        file.faults.written(length..u64::MAX, sector);
         self.note("set_length", descriptor as u64, length);
         Ok(())
     }
@@ -267,6 +307,9 @@ impl State {
             return self.fail(caller, errno);
         }
         let disk = &mut self.nodes[node].disk;
+        if disk.files[file].faults.detached {
+            return self.fail(caller, libc::EIO);
+        }
         let (read, write, flush) = (&self.settings.read, &self.settings.write, &self.settings.flush);
         let random = &mut disk.random;
         let (operation, latency) = match operation {
@@ -279,10 +322,11 @@ impl State {
                 (DiskOperation::Allocate { mode, offset, length }, draw(random, write))
             }
             _ => {
-                let sequence = disk.files[file].content.sequence();
+                let sequence = disk.files[file].medium.content().sequence();
                 (DiskOperation::Flush { sequence }, draw(random, flush))
             }
         };
+        let latency = latency * u64::from(disk.files[file].faults.slowness.max(1));
         disk.next_id += 1;
         let id = disk.next_id;
         disk.files[file].in_flight.insert(id, InFlight { caller, operation });
@@ -302,6 +346,22 @@ impl State {
         let (result, bytes) = disk.perform(file, operation, sector);
         self.note("disk", id, result as u64);
         self.complete(caller, result, bytes);
+    }
+
+    /// Takes a file away with what is in flight on it, or brings it back.
+    pub(super) fn set_detached(&mut self, node: usize, file: usize, detached: bool) {
+        self.note(if detached { "detach" } else { "attach" }, node as u64, file as u64);
+        let tearing = self.tearing();
+        let disk = &mut self.nodes[node].disk;
+        let target = &mut disk.files[file];
+        if std::mem::replace(&mut target.faults.detached, detached) || !detached {
+            return;
+        }
+        let callers: Vec<Caller> = target.in_flight.values().map(|one| one.caller).collect();
+        target.interrupt(&mut disk.fault_random, tearing, true);
+        for caller in callers {
+            self.fail(caller, libc::EIO);
+        }
     }
 
     /// Lets a file's operations go on, or stops them before their end.

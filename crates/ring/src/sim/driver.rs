@@ -179,7 +179,7 @@ impl Driver {
     }
 
     pub(crate) fn length(&self, descriptor: RawFd) -> io::Result<u64> {
-        self.world.with(|state| Ok(state.file(descriptor)?.content.length()))
+        self.world.with(|state| Ok(state.attached_file(descriptor)?.medium.content().length()))
     }
 
     pub(crate) fn set_length(&self, descriptor: RawFd, length: u64) -> io::Result<()> {
@@ -187,12 +187,12 @@ impl Driver {
     }
 
     pub(crate) fn data_after(&self, descriptor: RawFd, offset: u64) -> io::Result<Option<Range<u64>>> {
-        self.world.with(|state| Ok(state.file(descriptor)?.content.data_after(offset)))
+        self.world.with(|state| Ok(state.attached_file(descriptor)?.medium.content().data_after(offset)))
     }
 
     pub(crate) fn direct_alignment(&self, descriptor: RawFd) -> io::Result<u32> {
         self.world.with(|state| {
-            state.file(descriptor)?;
+            state.attached_file(descriptor)?;
             Ok(state.settings.sector_bytes as u32)
         })
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Extents {
     /// Start to end; no two touch or overlap.
     runs: BTreeMap<u64, u64>,

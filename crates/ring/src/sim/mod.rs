@@ -4,10 +4,13 @@
 //! kernel's io_uring. Whatever is left to chance (latencies, where bytes are cut, whose turn it is, what a power cut
 //! leaves) is drawn from the world's seed: the same seed and the same program give the same run.
 
+mod accidents;
 mod content;
 mod disk;
 mod driver;
 mod extents;
+mod faults;
+mod medium;
 mod network;
 mod node;
 mod outsider;
@@ -16,6 +19,7 @@ mod state;
 mod world;
 
 pub(crate) use driver::{Afar, Driver};
+pub use faults::{Fault, Plant};
 pub use node::Node;
 pub use outsider::Outsider;
 pub use settings::Settings;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::ops::Range;
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
+use super::content::Content;
 use super::disk::{Disk, DiskFile};
 use super::driver::Driver as Simulated;
 use super::network::{FIRST_PORT, address_of};
@@ -125,73 +125,49 @@ impl Node {
         });
     }
 
-    /// Reads that touch `bytes` of the file fail with EIO.
-    pub fn fail_reads(&self, path: &Path, bytes: Range<u64>) {
-        self.with_file(path, |file| file.faults.reads.push(bytes));
-    }
-
-    /// Writes, punches and zeroings that touch `bytes` of the file fail with EIO.
-    pub fn fail_writes(&self, path: &Path, bytes: Range<u64>) {
-        self.with_file(path, |file| file.faults.writes.push(bytes));
-    }
-
-    /// Flushes of the file fail with EIO. As on Linux, what they should have made durable then reads well, is not
-    /// flushed by later ones, and is gone after a power cut.
-    pub fn fail_flushes(&self, path: &Path) {
-        self.with_file(path, |file| file.faults.flushes = true);
-    }
-
-    /// Ends the errors of [`Node::fail_reads`], [`Node::fail_writes`] and [`Node::fail_flushes`].
-    pub fn repair(&self, path: &Path) {
-        self.with_file(path, |file| {
-            let stalled = file.faults.stalled;
-            file.faults = super::disk::Faults { stalled, ..Default::default() };
-        });
-    }
-
-    /// Operations on the file do not end until [`Node::release`].
-    pub fn stall(&self, path: &Path) {
-        self.set_stalled(path, true);
-    }
-
-    /// Undoes [`Node::stall`].
-    pub fn release(&self, path: &Path) {
-        self.set_stalled(path, false);
-    }
-
-    fn set_stalled(&self, path: &Path, stalled: bool) {
-        self.world.with(|state| {
-            let file = state.nodes[self.index].disk.make(path);
-            state.stall(self.index, file, stalled);
-        });
-    }
-
     /// Bytes of space on the node's disk, in units of 4 KiB; `None` without a limit. What is written beyond fails
     /// with ENOSPC, or is written in part.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world.with(|state| state.nodes[self.index].disk.capacity = bytes);
     }
 
-    /// Turns over one bit of the file at `offset`, as a disk does that lies. False when there is a hole.
-    pub fn flip_bit(&self, path: &Path, offset: u64, bit: u8) -> bool {
-        self.with_file(path, |file| file.content.flip(offset, bit))
-    }
-
     /// Puts a file of the given bytes on the disk, durable, in place of what was there.
     pub fn put_file(&self, path: &Path, bytes: &[u8]) {
-        self.with_file(path, |file| {
-            file.content.set_length(0);
-            file.content.write(0, bytes);
-            file.content.flush_all();
+        let put = |content: &mut Content| {
+            content.set_length(0);
+            content.write(0, bytes);
+            content.flush_all();
+        };
+        self.with_file(path, |file, sector| {
+            file.medium.change(put);
+            file.faults.written(0..u64::MAX, sector);
         });
+    }
+
+    /// Puts what reads of `from` see now, holes and damage too, on the disk as `to`, durable, in place of what was there.
+    /// What is planted in the two files stays where it is.
+    pub fn copy_file(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.world.with(|state| {
+            let sector = state.settings.sector_bytes;
+            let disk = &mut state.nodes[self.index].disk;
+            let from = disk.find(from).ok_or(io::ErrorKind::NotFound)?;
+            let to = disk.make(to);
+            // A flush that was begun before it has nothing to do with what comes after it.
+            let sequence = disk.files[to].medium.content().sequence() + 1;
+            disk.files[to].medium = disk.files[from].medium.copy(sequence);
+            disk.files[to].faults.written(0..u64::MAX, sector);
+            Ok(())
+        })
+    }
+
+    /// Bytes in the file, as reads see it now; `None` when there is no such file.
+    pub fn file_length(&self, path: &Path) -> Option<u64> {
+        self.look(path, |file, _| file.medium.content().length())
     }
 
     /// What reads of the file see now, up to its end; `None` when there is no such file.
     pub fn file_bytes(&self, path: &Path, offset: u64, length: usize) -> Option<Vec<u8>> {
-        self.world.with(|state| {
-            let disk = &state.nodes[self.index].disk;
-            disk.find(path).map(|file| disk.files[file].content.read(offset, length))
-        })
+        self.look(path, |file, _| file.medium.content().read(offset, length))
     }
 
     /// Takes the file's name away. Who has it open keeps it.
@@ -200,12 +176,20 @@ impl Node {
         if removed { Ok(()) } else { Err(io::ErrorKind::NotFound.into()) }
     }
 
-    /// Looks into a file, which is made when it is missing.
-    fn with_file<T>(&self, path: &Path, look: impl FnOnce(&mut DiskFile) -> T) -> T {
+    /// Looks into a file if there is one; told the bytes of a sector too.
+    pub(super) fn look<T>(&self, path: &Path, look: impl FnOnce(&DiskFile, usize) -> T) -> Option<T> {
+        self.world.with(|state| {
+            let disk = &state.nodes[self.index].disk;
+            disk.find(path).map(|file| look(&disk.files[file], state.settings.sector_bytes))
+        })
+    }
+
+    /// Changes a file, which is made when it is missing; told the bytes of a sector too.
+    pub(super) fn with_file<T>(&self, path: &Path, change: impl FnOnce(&mut DiskFile, usize) -> T) -> T {
         self.world.with(|state| {
             let disk = &mut state.nodes[self.index].disk;
             let file = disk.make(path);
-            look(&mut disk.files[file])
+            change(&mut disk.files[file], state.settings.sector_bytes)
         })
     }
 }

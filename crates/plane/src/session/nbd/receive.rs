@@ -44,16 +44,21 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
         if let Some(next) = reader.peek::<REQUEST_LENGTH>(payload) {
             transmission.expect(next);
         }
-        take(transmission, &request, reader).await?;
+        take(transmission, &request, payload, reader).await?;
         if connection.outgoing.is_closed() {
             return Ok(());
         }
     }
 }
 
-async fn take(transmission: &Rc<Transmission>, request: &Request, reader: &mut Reader) -> Result<(), End> {
+/// Takes a request in that `payload` bytes follow.
+async fn take(
+    transmission: &Rc<Transmission>,
+    request: &Request,
+    payload: usize,
+    reader: &mut Reader,
+) -> Result<(), End> {
     let connection = &transmission.connection;
-    let payload = if request.command == Command::WRITE { request.length as usize } else { 0 };
     let judged = if connection.draining.get() {
         Err(Refused::new(Errno::ESHUTDOWN, "the node is stopping"))
     } else {
@@ -69,8 +74,7 @@ async fn take(transmission: &Rc<Transmission>, request: &Request, reader: &mut R
         connection.refuse(request.cookie, refused);
         return Ok(());
     }
-    let bytes =
-        if matches!(request.command, Command::READ | Command::WRITE) { request.length as usize } else { 0 };
+    let bytes = if request.command == Command::READ { request.length as usize } else { payload };
     let slot = make_room(connection, bytes).await;
     let mut buffer = Buffer::empty();
     if payload > 0 {

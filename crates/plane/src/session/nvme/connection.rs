@@ -29,6 +29,8 @@ pub struct Connection {
     pub outgoing: Outgoing,
     /// When something last came.
     pub last_received: Rc<Cell<Instant>>,
+    /// A PDU has begun to come.
+    pub receiving: Cell<bool>,
     settled: Cell<bool>,
     reason: RefCell<Option<String>>,
     /// The reason is nothing that somebody has to know.
@@ -56,6 +58,7 @@ impl Connection {
             framing: Cell::default(),
             outgoing: Outgoing::default(),
             last_received,
+            receiving: Cell::new(false),
             settled: Cell::new(false),
             reason: RefCell::default(),
             quiet: Cell::new(false),

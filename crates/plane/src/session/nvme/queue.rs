@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Buffer, Notify};
+use ring::{Buffer, Instant, Notify};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
@@ -16,9 +16,11 @@ use super::counters::Counters;
 use super::io::{self, Channels};
 use super::link::Link;
 use super::slots::{Full, Slot, SlotId, Slots};
-use crate::limits::{NVME_MAXH2CDATA, NVME_MEMORY_TIME, SEND_QUEUE_BYTES, TRANSFER_BYTES};
+use crate::limits::{NVME_MAXH2CDATA, NVME_MEMORY_TIME, RECEIVE_STALL, SEND_QUEUE_BYTES, TRANSFER_BYTES};
 use crate::memory_gate::{has_memory, wait_for_memory};
 use crate::shard::Shard;
+use crate::transport::Promise;
+use crate::watch::Watched;
 
 /// Byte offsets in an H2CData header, for what is wrong with it.
 const OFFSET_OF_CCCID: u32 = 8;
@@ -88,6 +90,33 @@ pub struct Queue {
     /// Tags of commands that ended before all data they had asked for came: it may be under way still.
     forgotten: RefCell<VecDeque<SlotId>>,
     changed: Notify,
+    /// When data was last asked for.
+    asked: Cell<Instant>,
+}
+
+/// Ends the connection of a host that begins and does not go on.
+impl Watched for Queue {
+    fn look(&self, now: Instant) -> Option<Instant> {
+        if !self.is_open() {
+            return None;
+        }
+        let connection = &self.connection;
+        let what = if connection.receiving.get() {
+            "it has sent half a request and nothing more"
+        } else if connection.outgoing.bytes() == 0
+            && self.slots.borrow().ids().any(|(_, slot)| slot.is_owed())
+        {
+            "it has not sent the data it was asked for"
+        } else {
+            return Some(now + RECEIVE_STALL);
+        };
+        let due = connection.last_received.get().max(self.asked.get()) + RECEIVE_STALL;
+        if now > due {
+            connection.close(format!("{what} for {} seconds", RECEIVE_STALL.as_secs()));
+            return None;
+        }
+        Some(due)
+    }
 }
 
 impl Queue {
@@ -126,6 +155,7 @@ impl Queue {
             first: Cell::new(None),
             forgotten: RefCell::default(),
             changed: Notify::new(),
+            asked: Cell::new(Instant::ZERO),
         })
     }
 
@@ -274,6 +304,7 @@ impl Queue {
             slot.wanted = wanted;
         });
         if known.is_some() {
+            self.asked.set(self.shard.ring().turn_time());
             self.connection.send_r2t(cid, id.tag(), 0, wanted);
         }
     }
@@ -355,11 +386,11 @@ impl Queue {
         self.shard.ring().spawn(async move {
             let outcome = match &queue.role {
                 Role::Admin(controller) => {
-                    queue.wait_for_room((command.sgl.length as usize).min(TRANSFER_BYTES)).await;
+                    drop(queue.promise((command.sgl.length as usize).min(TRANSFER_BYTES)).await);
                     controller.execute(&queue, &command, &buffer).await
                 }
                 Role::Io(namespaces) => {
-                    queue.wait_for_room(io::input(&command)).await;
+                    let _promise = queue.promise(io::input(&command)).await;
                     io::execute(&queue, namespaces, &command, buffer).await
                 }
             };
@@ -381,14 +412,14 @@ impl Queue {
         });
     }
 
-    /// Waits until the host has taken some of what we send, and until there is memory for `bytes`.
-    async fn wait_for_room(&self, bytes: usize) {
-        if self.connection.outgoing.bytes() >= SEND_QUEUE_BYTES {
-            self.connection.outgoing.below(SEND_QUEUE_BYTES).await;
-        }
+    /// Waits until the host has taken some of what we send, and until there is memory for `bytes`; they count as sent
+    /// until the result is dropped, so that commands that come together do not all begin.
+    async fn promise(&self, bytes: usize) -> Promise<'_> {
+        let promise = self.connection.outgoing.promise(bytes, SEND_QUEUE_BYTES).await;
         if !has_memory(bytes) {
             wait_for_memory(self.shard.ring(), bytes.min(TRANSFER_BYTES), || self.is_open()).await;
         }
+        promise
     }
 
     /// A command is done: its completion goes out.
@@ -397,7 +428,7 @@ impl Queue {
         if self.first.get() == Some(id) {
             self.first.set(None);
         }
-        if slot.received < slot.wanted {
+        if slot.is_owed() {
             self.forget(id);
         }
         // A half that fails before both run takes the other one with it.

@@ -51,10 +51,18 @@ impl Pdu {
 }
 
 /// Receives the header of the next PDU and checks it. `limit`: bytes of data that it may have.
-async fn next(reader: &mut Reader, framing: Framing, limit: impl Fn(PduType) -> u32) -> Result<Pdu, End> {
+async fn next(
+    connection: &Connection,
+    reader: &mut Reader,
+    framing: Framing,
+    limit: impl Fn(PduType) -> u32,
+) -> Result<Pdu, End> {
+    connection.receiving.set(false);
+    reader.ready().await?;
+    connection.receiving.set(true);
     let mut header = [0; MAX_HEADER_LENGTH];
     let (start, rest) = header.split_at_mut(CommonHeader::LENGTH);
-    reader.first(start).await?;
+    reader.exact(start).await?;
     let common = CommonHeader::decode(start.as_ref().try_into().expect("eight bytes"));
     let refuse = |error| End::Fatal(error, start.to_vec());
     let shape = framing.shape(&common, Sender::Host, limit(common.pdu_type)).map_err(refuse)?;
@@ -96,7 +104,7 @@ async fn data(
 
 /// Agrees on what a connection needs: ICReq and ICResp.
 pub async fn initialize(connection: &Connection, reader: &mut Reader) -> Result<(), End> {
-    let pdu = next(reader, Framing::default(), |_| 0).await?;
+    let pdu = next(connection, reader, Framing::default(), |_| 0).await?;
     if pdu.common.pdu_type != PduType::IC_REQ {
         return Err(pdu.fatal(FatalError::SEQUENCE));
     }
@@ -118,7 +126,7 @@ pub async fn initialize(connection: &Connection, reader: &mut Reader) -> Result<
 
 /// The first capsule of a connection, which has to be a Connect command, and its data.
 pub async fn first_capsule(connection: &Connection, reader: &mut Reader) -> Result<(Command, Buffer), End> {
-    let pdu = next(reader, connection.framing(), |_| ADMIN_IN_CAPSULE).await?;
+    let pdu = next(connection, reader, connection.framing(), |_| ADMIN_IN_CAPSULE).await?;
     if pdu.common.pdu_type != PduType::CAPSULE_CMD {
         return Err(pdu.fatal(FatalError::SEQUENCE));
     }
@@ -145,7 +153,7 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
     let in_capsule = if queue.qid == 0 { ADMIN_IN_CAPSULE } else { NVME_IN_CAPSULE };
     let limit = move |kind| if kind == PduType::CAPSULE_CMD { in_capsule } else { NVME_MAXH2CDATA };
     while !connection.outgoing.is_closed() {
-        let pdu = next(reader, framing, limit).await?;
+        let pdu = next(&connection, reader, framing, limit).await?;
         look_ahead(queue, reader, pdu.shape.data + pdu.shape.trailer());
         match pdu.common.pdu_type {
             PduType::CAPSULE_CMD => {

@@ -138,6 +138,7 @@ impl Service {
             seat = None;
             self.shard.watch(controller);
         }
+        self.shard.watch(&queue);
         if let Err(end) = receive(&queue, &mut reader).await {
             say_goodbye(&connection, &mut reader, end).await;
         }

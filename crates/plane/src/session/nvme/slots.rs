@@ -37,6 +37,11 @@ impl Slot {
             aborted: false,
         }
     }
+
+    /// Whether the host has been asked for data and has not sent all of it.
+    pub fn is_owed(&self) -> bool {
+        self.received < self.wanted
+    }
 }
 
 /// Names a command under way; not given again to another one for a while.

@@ -2,15 +2,6 @@
 
 use super::*;
 
-async fn write(file: &File, offset: u64, bytes: &[u8]) -> std::io::Result<usize> {
-    file.write_at(Buffer::copy_of(bytes), offset, false).await.0
-}
-
-async fn read(file: &File, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
-    let (count, buffer) = file.read_at(Buffer::new(length), offset).await;
-    count.map(|count| buffer[..count].to_vec())
-}
-
 #[test]
 fn a_file_reads_as_a_plain_array_does() {
     run(11, |world, _, ring| async move {

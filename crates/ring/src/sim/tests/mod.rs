@@ -1,11 +1,14 @@
 //! The simulated world.
 
+mod accidents;
 mod disk;
+mod lies;
 mod network;
 mod power;
 mod shards;
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,6 +30,20 @@ fn list(bytes: &[u8]) -> Box<SendList> {
     let mut list = SendList::new();
     list.push_bytes(bytes);
     list
+}
+
+async fn write(file: &File, offset: u64, bytes: &[u8]) -> std::io::Result<usize> {
+    file.write_at(Buffer::copy_of(bytes), offset, false).await.0
+}
+
+async fn read(file: &File, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    let (count, buffer) = file.read_at(Buffer::new(length), offset).await;
+    count.map(|count| buffer[..count].to_vec())
+}
+
+/// Start and end of each range.
+fn pairs(ranges: &[Range<u64>]) -> Vec<(u64, u64)> {
+    ranges.iter().map(|range| (range.start, range.end)).collect()
 }
 
 fn ms(count: u64) -> Duration {

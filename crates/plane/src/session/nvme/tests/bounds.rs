@@ -14,6 +14,7 @@ use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
 use super::host::{Host, Received};
 use crate::limits::{
     BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_QUEUE_ENTRIES, NVME_QUEUES,
+    SEND_QUEUE_BYTES,
 };
 
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
@@ -113,6 +114,24 @@ fn event_requests_are_bounded_and_can_be_aborted() {
         let (one, two) = (admin.completed().await, admin.completed().await);
         assert_eq!((one.cid, one.status), (waiting[1], Status::COMMAND_ABORT_REQUESTED));
         assert_eq!((two.status, two.result), (DONE, Abort::result(true)));
+    });
+}
+
+#[test]
+fn reads_that_come_together_do_not_all_begin_before_one_is_taken() {
+    const READS: u64 = 24;
+    play_with_file(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        bed.stall();
+        let data = vec![0; 1 << 20];
+        for at in 0..READS {
+            host.blocks(Opcode::READ, at << 11, &data, false, Fuse::Normal).await;
+        }
+        bed.pass(Duration::from_secs(1)).await;
+        assert!(in_use() <= SEND_QUEUE_BYTES + data.len(), "{} bytes of buffers", in_use());
+        bed.release();
+        assert!(matches!(host.next().await, Received::Data(_, first) if first == data));
     });
 }
 

@@ -8,8 +8,9 @@ use wire::nvme::io::Opcode;
 use wire::nvme::tcp::DigestFlags;
 use wire::nvme::{Fuse, Status};
 
-use super::bed::{BLOCK, play, play_with_file};
+use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
 use super::host::{Host, Received};
+use crate::limits::RECEIVE_STALL;
 
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
 
@@ -72,6 +73,44 @@ fn a_silent_host_loses_its_controller_after_its_keep_alive_time() {
         }
         assert_eq!(admin.next_within(Duration::from_secs(6)).await, Received::Closed);
         assert_eq!(host.next().await, Received::Closed);
+    });
+}
+
+#[test]
+fn a_host_that_begins_and_does_not_go_on_loses_its_connection_and_an_idle_one_does_not() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let queue = async |qid| {
+            let host = Host::initialized(&bed, DigestFlags::empty()).await;
+            host.join(SUBSYSTEM, cntlid, qid).await;
+            host
+        };
+        let (half, owes, slow, idle) = (queue(1).await, queue(2).await, queue(3).await, queue(4).await);
+        let data = vec![0xa5; 64 * BLOCK];
+        owes.blocks(Opcode::WRITE, 0, &data, false, Fuse::Normal).await;
+        owes.ready().await;
+        slow.blocks(Opcode::WRITE, 0, &data, false, Fuse::Normal).await;
+        let r2t = slow.ready().await;
+        half.send(&[4, 0, 72]).await;
+        for _ in 0..2 {
+            bed.pass(RECEIVE_STALL * 2 / 3).await;
+            // Something is enough.
+            slow.blocks(Opcode::WRITE, 0, &data[..BLOCK], true, Fuse::Normal).await;
+            assert_eq!(slow.completed().await.status, DONE);
+        }
+        for (host, reason) in [
+            (half, "it has sent half a request and nothing more for 30 seconds"),
+            (owes, "it has not sent the data it was asked for for 30 seconds"),
+        ] {
+            assert_eq!(host.next_within(RECEIVE_STALL).await, Received::Closed);
+            bed.pass(Duration::from_secs(1)).await;
+            assert_eq!(bed.logs.all().matches(reason).count(), 1, "{}", bed.logs.all());
+        }
+        slow.data(&r2t, 0, &data, true, false).await;
+        assert_eq!(slow.completed().await.status, DONE);
+        bed.pass(RECEIVE_STALL * 10).await;
+        idle.blocks(Opcode::WRITE, 0, &data[..BLOCK], true, Fuse::Normal).await;
+        assert_eq!(idle.completed().await.status, DONE);
     });
 }
 
