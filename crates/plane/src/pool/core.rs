@@ -65,6 +65,11 @@ impl Shared {
         self.oldest.iter().fold(next, |oldest, core| oldest.min(core.load(Ordering::SeqCst)))
     }
 
+    /// The slots whose members are not used.
+    pub fn out(&self) -> Slots {
+        self.states.out()
+    }
+
     /// Whether the labels say which slots are in use.
     pub(super) fn is_labelled(&self) -> bool {
         self.labelled.load(Ordering::Acquire) >= self.changes.load(Ordering::Acquire)
@@ -113,6 +118,13 @@ impl PoolCore {
     /// Another member takes the slot on this core.
     pub(super) fn set_member(&self, slot: usize, member: Option<Stack>) {
         self.members.borrow_mut()[slot] = member.map(Rc::new);
+    }
+
+    /// Has the keeper bring everything to its place and say so in the labels; no request may be under way.
+    pub async fn close(&self) {
+        if self.shared.keeper.send(Message::Close).is_ok() {
+            self.until(|| self.shared.closed.load(Ordering::Acquire)).await;
+        }
     }
 
     /// Takes a row, as soon as nobody else has it.
