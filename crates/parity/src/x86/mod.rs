@@ -1,0 +1,9 @@
+//! Vectors of x86-64.
+
+mod avx2;
+mod avx512;
+mod gfni;
+
+pub use avx2::Avx2;
+pub use avx512::Avx512;
+pub use gfni::Gfni;
