@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 /// Measures Fels beside other servers: same clients, same volume in memory, alternating rounds.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
 pub struct Options {
-    /// What this program starts of itself.
+    /// Something else to measure, or what this program starts of itself.
     #[command(subcommand)]
     pub side: Option<Side>,
 
@@ -96,9 +96,11 @@ pub struct Options {
     pub list: bool,
 }
 
-/// What this program starts of itself: the two sides of the limit, and a volume without a network.
+/// The arithmetic of parity; and what this program starts of itself: the two sides of the limit, and a volume without a network.
 #[derive(Debug, Subcommand)]
 pub enum Side {
+    /// Measure P and Q of RAID 5 and 6 with every kernel of this processor beside isa-l, if it is installed
+    Parity(ParityOptions),
     /// Drive the stack of a volume on a file from within its own thread, and print what was reached as JSON
     #[command(hide = true)]
     VolumeDrive {
@@ -162,6 +164,26 @@ pub enum Side {
         #[arg(long)]
         warm_up: f64,
     },
+}
+
+/// How parity is measured.
+#[derive(Debug, Args)]
+pub struct ParityOptions {
+    /// Rows to measure, by a part of the name, such as `P+Q 8` [default: all]
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<String>,
+
+    /// Measured rounds of each row; in each of them all kernels take their turn
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+
+    /// Milliseconds of each measurement
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub milliseconds: u64,
+
+    /// Write JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
 }
 
 impl Options {

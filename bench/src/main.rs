@@ -4,6 +4,7 @@
 //! servers alternate within every round so that a machine that changes its mind hits all of them.
 //! What was measured is kept: every sample, the summary, and the machine.
 
+mod arithmetic;
 mod bars;
 mod cli;
 mod client;
@@ -63,6 +64,7 @@ fn rewrite_readme(options: &Options) -> Result<ExitCode, Error> {
 fn run_side(side: &Side) -> Result<(), Error> {
     let span = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let reached = match side {
+        Side::Parity(options) => return arithmetic::run(options),
         Side::LimitServe { port, spin } => return limit::serve(*port, *spin),
         Side::VolumeDrive { file, random, read_percent, request_bytes, depth, seconds, warm_up } => {
             let shape = limit::Shape {
