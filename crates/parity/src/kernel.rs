@@ -82,9 +82,9 @@ static PORTABLE: Functions = functions!("portable", crate::portable::Portable, 1
 #[cfg(target_arch = "x86_64")]
 static AVX2: Functions = functions!("avx2", crate::x86::Avx2, 4, 4, "avx2");
 #[cfg(target_arch = "x86_64")]
-static AVX512: Functions = functions!("avx512", crate::x86::Avx512, 4, 4, "avx512f,avx512bw");
+static AVX512: Functions = functions!("avx512", crate::x86::Avx512, 8, 8, "avx512f,avx512bw");
 #[cfg(target_arch = "x86_64")]
-static GFNI: Functions = functions!("avx512-gfni", crate::x86::Gfni, 4, 4, "avx512f,avx512bw,gfni");
+static GFNI: Functions = functions!("avx512-gfni", crate::x86::Gfni, 8, 8, "avx512f,avx512bw,gfni");
 
 /// One way to compute. It can only be had for instructions that this processor has.
 #[derive(Clone, Copy)]
