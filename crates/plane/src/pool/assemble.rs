@@ -348,7 +348,7 @@ impl PoolCores {
     /// them is lost.
     pub async fn close(&self) -> Result<(), String> {
         for core in &self.0 {
-            if core.ring.timeout(POOL_CLOSE_TIME, core.close()).await.is_none() {
+            if core.ring.timeout(POOL_CLOSE_TIME, Pool::close(&core.shared, &core.ring)).await.is_none() {
                 let seconds = POOL_CLOSE_TIME.as_secs();
                 return Err(format!("pool {} was not closed within {seconds} seconds", core.shared().name));
             }

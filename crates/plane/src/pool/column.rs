@@ -8,7 +8,7 @@ use ring::Buffer;
 
 use super::core::{Judged, PoolCore, Trouble};
 use super::events::Counters;
-use super::format::{BLOCK, Cause, LOST, block_entry};
+use super::format::{BLOCK, Cause, LOST, UNWRITTEN, block_entry};
 use super::join::join;
 use super::journal::Change;
 use super::layout::{Piece, Row, Slots, members, set};
@@ -119,6 +119,21 @@ impl<'a> Columns<'a> {
                 Judged::Wrong => Block::Wrong,
             };
         }
+    }
+
+    /// How many slots there are.
+    pub(super) fn slots(&self) -> usize {
+        self.states.len()
+    }
+
+    /// The slots of which nothing can be had.
+    pub(super) fn gone(&self) -> Slots {
+        self.core.gone(self.number)
+    }
+
+    /// Whether nothing was ever written to a slot's block.
+    pub(super) fn is_unwritten(&self, slot: usize, position: usize) -> bool {
+        self.core.shared.table.entry(slot, self.number, position) == UNWRITTEN
     }
 
     /// The blocks of a slot.

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use super::keeper::Message;
 use super::layout::{Row, Slots};
 use super::locks::{RowLocks, Waiting};
 use super::segments::Segments;
+use super::maintain::ScrubReport;
+use super::member::{Member, MemberError};
 use super::slots::SlotStates;
 use super::table::Table;
 use crate::error::{Error, ErrorKind};
@@ -53,8 +55,15 @@ pub struct Shared {
     pub(super) changes: AtomicU64,
     pub(super) labelled: AtomicU64,
     pub(super) keeper: Sender<Message>,
+    /// The pool is being closed: nothing more is begun in the background.
+    pub(super) closing: AtomicBool,
     /// The pool was closed in good order.
     pub(super) closed: AtomicBool,
+    /// What the last scrub, or the one that runs, has found.
+    pub scrub: ScrubReport,
+    /// The members, and how often one of them was replaced.
+    pub(super) members: Mutex<Vec<Option<Arc<Member>>>>,
+    pub(super) replaced: AtomicU64,
 }
 
 impl Shared {
@@ -70,6 +79,22 @@ impl Shared {
         self.states.out()
     }
 
+    /// Whether the pool is being closed.
+    pub(super) fn stops(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// The member of a slot, if it is there.
+    pub(super) fn member(&self, slot: usize) -> Option<Arc<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)[slot].clone()
+    }
+
+    /// Another member takes a slot; every core opens it before its next request to it.
+    pub(super) fn set_member(&self, slot: usize, member: Option<Arc<Member>>) {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)[slot] = member;
+        self.replaced.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Whether the labels say which slots are in use.
     pub(super) fn is_labelled(&self) -> bool {
         self.labelled.load(Ordering::Acquire) >= self.changes.load(Ordering::Acquire)
@@ -81,7 +106,10 @@ pub struct PoolCore {
     pub(super) shared: Arc<Shared>,
     pub(super) index: usize,
     pub(super) ring: Ring,
-    members: RefCell<Vec<Option<Rc<Stack>>>>,
+    /// A stack for each slot that is there, with the member that it is of.
+    members: RefCell<Vec<Option<(Arc<Member>, Rc<Stack>)>>>,
+    /// How many replacements it knows.
+    replaced: Cell<u64>,
     pub(super) waiting: Waiting,
     pub(super) journal: Journal,
     /// Changes that are acknowledged and not yet in their places.
@@ -89,17 +117,41 @@ pub struct PoolCore {
 }
 
 impl PoolCore {
-    /// `members`: a stack for each slot that is there.
-    pub fn new(shared: Arc<Shared>, index: usize, ring: Ring, members: Vec<Option<Stack>>) -> Rc<PoolCore> {
-        Rc::new(PoolCore {
+    /// Opens the members on this core.
+    pub(super) fn new(shared: Arc<Shared>, index: usize, ring: Ring) -> Result<Rc<PoolCore>, MemberError> {
+        let core = Rc::new(PoolCore {
+            members: RefCell::new((0..shared.geometry.slots).map(|_| None).collect()),
+            replaced: Cell::new(0),
             shared,
             index,
             ring,
-            members: RefCell::new(members.into_iter().map(|member| member.map(Rc::new)).collect()),
             waiting: Waiting::default(),
             journal: Journal::default(),
             under_way: Cell::new(0),
-        })
+        });
+        core.open_members()?;
+        Ok(core)
+    }
+
+    /// Opens those members that are others than they were.
+    fn open_members(&self) -> Result<(), MemberError> {
+        self.replaced.set(self.shared.replaced.load(Ordering::Acquire));
+        let wanted = self.shared.members.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (mine, wanted) in self.members.borrow_mut().iter_mut().zip(wanted) {
+            let same = match (&mine, &wanted) {
+                (Some((mine, _)), Some(wanted)) => Arc::ptr_eq(mine, wanted),
+                (None, None) => true,
+                _ => false,
+            };
+            if !same {
+                *mine = None;
+                if let Some(member) = wanted {
+                    let stack = Rc::new(member.stack(&self.ring)?);
+                    *mine = Some((member, stack));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What all cores share.
@@ -111,20 +163,13 @@ impl PoolCore {
         &self.shared.geometry
     }
 
-    pub(super) fn member(&self, slot: usize) -> Option<Rc<Stack>> {
-        self.members.borrow()[slot].clone()
-    }
-
-    /// Another member takes the slot on this core.
-    pub(super) fn set_member(&self, slot: usize, member: Option<Stack>) {
-        self.members.borrow_mut()[slot] = member.map(Rc::new);
-    }
-
-    /// Has the keeper bring everything to its place and say so in the labels; no request may be under way.
-    pub async fn close(&self) {
-        if self.shared.keeper.send(Message::Close).is_ok() {
-            self.until(|| self.shared.closed.load(Ordering::Acquire)).await;
+    fn member(&self, slot: usize) -> Option<Rc<Stack>> {
+        if self.replaced.get() != self.shared.replaced.load(Ordering::Acquire)
+            && let Err(error) = self.open_members()
+        {
+            tracing::error!(pool = self.shared.name, "core {}: {error}", self.index);
         }
+        self.members.borrow()[slot].as_ref().map(|(_, stack)| stack.clone())
     }
 
     /// Takes a row, as soon as nobody else has it.

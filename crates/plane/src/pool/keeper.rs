@@ -1,6 +1,7 @@
 //! What is done for a pool once, on its first core: labels, checkpoints, the bitmap, and who is out.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use super::format::{
 };
 use super::join::join;
 use super::layout::{Slots, members};
+use super::member::Member;
 use crate::error::{Error, ErrorKind};
 use crate::request::{Flags, Request};
 
@@ -34,7 +36,33 @@ pub(super) enum Message {
     Checkpoint,
     /// Rows were changed that a member lacks.
     Bitmap,
-    /// The pool is to be closed; the sender waits for [`Shared::labelled`].
+    /// A slot is rebuilt up to a row.
+    Cursor {
+        /// Which slot.
+        slot: usize,
+        /// Rows below are good.
+        row: u64,
+    },
+    /// All of a slot is rebuilt.
+    Rebuilt {
+        /// Which.
+        slot: usize,
+    },
+    /// Everything is to be verified, from the first row on.
+    Scrub,
+    /// A slot is to be used no more, because an administrator says so.
+    Offline {
+        /// Which.
+        slot: usize,
+    },
+    /// A member is there, for a slot that is out: the one it had, or another one.
+    Online {
+        /// Which slot.
+        slot: usize,
+        /// The member, open.
+        member: Arc<Member>,
+    },
+    /// The pool is to be closed.
     Close,
 }
 
@@ -58,6 +86,7 @@ impl Keeper {
 
     /// Serves until the pool is closed.
     pub(super) async fn run(mut self, mut messages: Receiver<Message>) {
+        self.resume();
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
         loop {
@@ -77,13 +106,92 @@ impl Keeper {
                     }
                 }
                 Some(Message::Bitmap) => self.write_bitmap().await,
+                Some(Message::Cursor { slot, row }) => self.save_cursor(slot, row).await,
+                Some(Message::Rebuilt { slot }) => self.rebuilt(slot).await,
+                Some(Message::Scrub) => self.scrub(),
+                Some(Message::Offline { slot }) => {
+                    self.core.fail(slot, Cause::Administrator, &Trouble::Away);
+                }
+                Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
                 Some(Message::Close) | None => return self.close().await,
             }
         }
     }
 
+    /// Goes on with what a restart interrupted.
+    fn resume(&self) {
+        for (slot, entry) in self.label.slots.iter().enumerate() {
+            if let SlotState::Rebuilding { by_bitmap, .. } = entry.state {
+                self.core.ring.spawn_later(self.core.clone().rebuild(slot, by_bitmap));
+            }
+        }
+    }
+
+    async fn save_cursor(&mut self, slot: usize, row: u64) {
+        if let SlotState::Rebuilding { since, by_bitmap, .. } = self.label.slots[slot].state {
+            self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: row, by_bitmap };
+            self.checkpoint().await;
+        }
+    }
+
+    async fn rebuilt(&mut self, slot: usize) {
+        // What the rebuilding wrote is durable before anybody relies on it.
+        self.checkpoint().await;
+        if !matches!(self.label.slots[slot].state, SlotState::Rebuilding { .. })
+            || self.shared().states.rebuilding() & 1 << slot == 0
+        {
+            return;
+        }
+        self.label.slots[slot].state = SlotState::InSync;
+        self.shared().states.in_sync(slot);
+        self.write_labels(None).await;
+        tracing::info!(pool = self.shared().name, "member {slot} is rebuilt");
+        if self.shared().states.all_in_sync() {
+            self.shared().bitmap.clear();
+            self.write_bitmap().await;
+        }
+    }
+
+    fn scrub(&self) {
+        let report = &self.shared().scrub;
+        if report.runs.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        report.stop.store(false, Ordering::Release);
+        for counter in [&report.row, &report.bad, &report.repaired, &report.lost, &report.uneven] {
+            counter.store(0, Ordering::Release);
+        }
+        self.core.ring.spawn_later(self.core.clone().scrub());
+    }
+
+    /// A member for a slot that is out. One that was there before gets what it missed; another one gets everything.
+    async fn bring_in(&mut self, slot: usize, member: Arc<Member>) {
+        let SlotState::Out { since, .. } = self.label.slots[slot].state else { return };
+        let shared = self.core.shared.clone();
+        let known = match super::open::read_label(&self.core.ring, &member).await {
+            Ok(Some(label)) => label.pool == shared.id && label.member == self.label.slots[slot].member,
+            _ => false,
+        };
+        shared.set_member(slot, Some(member));
+        if known {
+            self.core.load_table(slot).await;
+        } else {
+            self.label.slots[slot].member = super::open::random_id();
+            shared.table.renew(slot);
+        }
+        self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: 0, by_bitmap: known };
+        shared.changes.fetch_add(1, Ordering::AcqRel);
+        let changes = shared.changes.load(Ordering::Acquire);
+        shared.states.rebuild(slot, 0);
+        self.checkpoint().await;
+        self.write_bitmap().await;
+        shared.labelled.fetch_max(changes, Ordering::AcqRel);
+        self.core.ring.spawn_later(self.core.clone().rebuild(slot, known));
+    }
+
     /// Everything in its place, and said so.
     async fn close(&mut self) {
+        self.shared().closing.store(true, Ordering::Release);
         self.core.until(|| self.shared().oldest() == self.shared().next.load(Ordering::SeqCst)).await;
         self.checkpoint().await;
         self.label.clean = true;

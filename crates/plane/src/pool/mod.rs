@@ -19,6 +19,7 @@ mod keeper;
 pub mod layout;
 mod level;
 mod locks;
+mod maintain;
 mod member;
 mod open;
 mod read;
@@ -32,6 +33,7 @@ pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble}
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;
+pub use maintain::ScrubReport;
 pub use level::{Level, LevelError};
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};

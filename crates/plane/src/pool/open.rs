@@ -20,7 +20,7 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
-use crate::request::{Flags, Request};
+use crate::request::Request;
 
 /// Bytes of the table that are read or written at once.
 const TABLE_BYTES: usize = 1 << 20;
@@ -92,7 +92,6 @@ pub enum PoolError {
 /// A pool that is open, before its cores use it.
 pub struct Pool {
     shared: Arc<Shared>,
-    members: Vec<Option<Arc<Member>>>,
     volumes: Vec<VolumeEntry>,
     seed: Mutex<Option<(Label, Receiver<Message>)>>,
 }
@@ -182,16 +181,24 @@ impl Pool {
         for slot in 0..label.slots.len() {
             let state = &mut label.slots[slot].state;
             match *state {
-                SlotState::InSync if self.members[slot].is_none() => {
+                SlotState::InSync if shared.member(slot).is_none() => {
                     let since = label.generation + 1;
                     *state = SlotState::Out { cause: Cause::Missing, since };
                     shared.states.take_out(slot);
                     shared.changes.fetch_add(1, Ordering::AcqRel);
                 }
                 SlotState::InSync => {}
-                SlotState::Rebuilding { cursor, .. } if self.members[slot].is_some() => shared.states.rebuild(slot, cursor),
-                SlotState::Rebuilding { since, .. } => {
-                    *state = SlotState::Out { cause: Cause::Missing, since };
+                SlotState::Rebuilding { cursor, .. } if shared.member(slot).is_some() => {
+                    shared.states.rebuild(slot, cursor);
+                }
+                // It is back, and gets what it has missed.
+                SlotState::Out { since, cause } if cause != Cause::Administrator && shared.member(slot).is_some() => {
+                    *state = SlotState::Rebuilding { since, cursor: 0, by_bitmap: true };
+                    shared.states.rebuild(slot, 0);
+                }
+                SlotState::Rebuilding { since, by_bitmap, .. } => {
+                    let cause = if by_bitmap { Cause::Missing } else { Cause::Replaced };
+                    *state = SlotState::Out { cause, since };
                     shared.states.take_out(slot);
                 }
                 SlotState::Out { .. } => drop(shared.states.take_out(slot)),
@@ -240,6 +247,10 @@ impl Pool {
             locks: RowLocks::default(),
             segments: Segments::new(geometry.segments),
             states: SlotStates::new(members.len()),
+            members: Mutex::new(members),
+            replaced: AtomicU64::new(0),
+            scrub: Default::default(),
+            closing: AtomicBool::new(false),
             bitmap: Bitmap::new(&geometry),
             counters: Default::default(),
             next: AtomicU64::new(1),
@@ -250,7 +261,7 @@ impl Pool {
             keeper: sender,
             closed: AtomicBool::new(false),
         });
-        Pool { shared, members, volumes, seed: Mutex::new(Some((label, receiver))) }
+        Pool { shared, volumes, seed: Mutex::new(Some((label, receiver))) }
     }
 
     /// What all cores share.
@@ -265,11 +276,7 @@ impl Pool {
 
     /// One core's way to it.
     pub fn core(&self, index: usize, ring: &Ring) -> Result<Rc<PoolCore>, PoolError> {
-        let mut stacks = Vec::with_capacity(self.members.len());
-        for member in &self.members {
-            stacks.push(member.as_ref().map(|member| member.stack(ring)).transpose()?);
-        }
-        Ok(PoolCore::new(self.shared.clone(), index, ring.clone(), stacks))
+        Ok(PoolCore::new(self.shared.clone(), index, ring.clone())?)
     }
 
     /// Adds a volume of so many bytes, in the first rows that are free.
@@ -299,6 +306,14 @@ impl Pool {
         }
     }
 
+    /// Says to the keeper that everything is to be put in its place; waits until that is so.
+    pub async fn close(shared: &Arc<Shared>, ring: &Ring) {
+        shared.keeper.send(Message::Close).ok();
+        while !shared.closed.load(Ordering::Acquire) {
+            ring.sleep(std::time::Duration::from_micros(200)).await;
+        }
+    }
+
     fn take_seed(&self) -> Option<(Label, Receiver<Message>)> {
         self.seed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -316,7 +331,7 @@ impl Pool {
     }
 
     fn failed(&self, slot: usize, cause: String) -> PoolError {
-        let place = self.members[slot].as_ref().map_or_else(String::new, |member| member.place().to_string());
+        let place = self.shared.member(slot).map_or_else(String::new, |member| member.place().to_string());
         PoolError::Io { pool: self.shared.name.clone(), place, cause }
     }
 }
@@ -350,7 +365,7 @@ impl PoolCore {
         Ok(())
     }
 
-    async fn load_table(&self, slot: usize) {
+    pub(super) async fn load_table(&self, slot: usize) {
         let geometry = *self.geometry();
         for first in (0..geometry.table_pages).step_by(TABLE_BYTES / 2 / BLOCK) {
             let count = (geometry.table_pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
@@ -519,10 +534,4 @@ pub(super) fn random_id() -> Id {
             return id;
         }
     }
-}
-
-/// Says that a write is to be on stable media.
-#[allow(dead_code, reason = "for those who write labels by hand in tests")]
-pub(super) fn durable(request: Request) -> Request {
-    request.with(Flags::FUA)
 }

@@ -64,7 +64,11 @@ impl PoolCore {
             let most = (MAX_HEADER_BLOCKS * BLOCK).min((end - place) as usize);
             let Some(bytes) = self.read_journal(slot, place, most).await else { return };
             let transaction = match Transaction::decode(&bytes, &self.shared.id, place, &geometry) {
-                Ok(transaction) if transaction.head.number > last => transaction,
+                Ok(transaction)
+                    if transaction.head.number > last && usize::from(transaction.head.slot) == slot =>
+                {
+                    transaction
+                }
                 Ok(_) | Err(NotOne::NoMagic | NotOne::Short { .. } | NotOne::Damaged) => return,
                 Err(NotOne::Foreign | NotOne::Misplaced(_) | NotOne::Invalid(_)) => return,
             };

@@ -71,20 +71,8 @@ impl Table {
     }
 
     /// Says that a page is to be written again.
-    pub fn mark(&self, slot: usize, page: u64) {
+    fn mark(&self, slot: usize, page: u64) {
         self.slots[slot].changed[page as usize / 64].fetch_or(1 << (page % 64), Ordering::AcqRel);
-    }
-
-    /// Says that all pages of a slot are to be written again, as on a member that is new.
-    pub fn mark_all(&self, slot: usize) {
-        for page in 0..self.pages() {
-            self.mark(slot, page);
-        }
-    }
-
-    /// Pages of one slot.
-    pub fn pages(&self) -> u64 {
-        self.slots.first().map_or(0, |slot| slot.generations.len() as u64)
     }
 
     /// The entries of a page; those behind the last block are 0.
@@ -113,11 +101,13 @@ impl Table {
         self.slots[slot].generations[page as usize].store(generation, Ordering::Relaxed);
     }
 
-    /// All blocks of a slot are as if never written: a new member takes the place.
-    pub fn clear(&self, slot: usize) {
+    /// All blocks of a slot are as if never written, and all pages are to be written: a new member takes the place.
+    pub fn renew(&self, slot: usize) {
         for entry in &self.slots[slot].entries {
-            entry.store(0, Ordering::Relaxed);
+            entry.store(0, Ordering::Release);
         }
-        self.mark_all(slot);
+        for page in 0..self.slots[slot].generations.len() as u64 {
+            self.mark(slot, page);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! sockets and a real disk.
 
 mod nvme;
+mod pool;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -10,7 +10,7 @@ fn geometry(level: Level, slots: u16, unit: u32) -> Geometry {
 fn arrangements() -> impl Strategy<Value = Geometry> {
     let counts = |level| match level {
         Level::Single => 1..=1u16,
-        Level::Raid0 => 1..=12,
+        Level::Raid0 => 2..=12,
         Level::Raid1 => 2..=4,
         Level::Raid10 => 2..=6,
         Level::Raid5 => 3..=12,

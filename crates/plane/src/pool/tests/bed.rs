@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use ring::sim::{Node, World};
 use ring::{Buffer, File, Reactor, Ring};
@@ -9,6 +11,7 @@ use ring::{Buffer, File, Reactor, Ring};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::pool::format::Geometry;
+use crate::pool::keeper::Message;
 use crate::pool::{Level, Member, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions};
 use crate::request::{Extent, Request, Verb};
 
@@ -71,7 +74,7 @@ impl Bed {
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        (0..self.slots).map(|slot| self.path(slot)).filter(|path| self.machine.file_bytes(path, 0, 1) != Some(vec![])).collect()
+        (0..self.slots).map(|slot| self.path(slot)).filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0)).collect()
     }
 
     /// Opens the pool on the members that are there.
@@ -136,6 +139,20 @@ impl Bed {
         let erase =
             async move { disk.submit(Request::plain(Verb::Discard, Extent::new(offset, length))).await };
         self.world.block_on(&self.running.as_ref().unwrap().reactor, erase).unwrap().result
+    }
+
+    /// Verifies everything.
+    pub fn scrub(&self) {
+        let shared = self.core().shared().clone();
+        shared.keeper.send(Message::Scrub).ok();
+        self.world.run_for(Duration::from_millis(1)).unwrap();
+        self.world.run_until(|| !shared.scrub.runs.load(Ordering::Relaxed)).unwrap();
+    }
+
+    /// Waits until all members are in sync.
+    pub fn rebuild(&self) {
+        let shared = self.core().shared().clone();
+        self.world.run_until(|| shared.states.all_in_sync()).unwrap();
     }
 
     /// Waits until everything acknowledged is in its place.

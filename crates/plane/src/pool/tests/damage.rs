@@ -14,7 +14,7 @@ fn pattern(length: usize, salt: u8) -> Vec<u8> {
 const REDUNDANT: [(Level, usize); 4] = [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 4), (Level::Raid6, 5)];
 
 #[test]
-fn a_flipped_bit_is_repaired_at_every_place() {
+fn a_scrub_repairs_a_flipped_bit_at_every_place() {
     for (level, slots) in REDUNDANT {
         let bed = Bed::new(1, level, slots, 16 << 10);
         let bytes = pattern(bed.volume as usize, 3);
@@ -25,17 +25,59 @@ fn a_flipped_bit_is_repaired_at_every_place() {
             for row in 0..12 {
                 let place = geometry.unit_place(row) + (row % 4) * BLOCK as u64 + 77;
                 assert!(bed.machine.flip_bit(&bed.path(slot), place, 3));
-                assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
-                if matches!(level, Level::Raid5 | Level::Raid6) {
-                    // It may have been parity, which reads do not look at: a write does.
-                    let near = row * geometry.row_bytes() + (row % 4) * BLOCK as u64;
-                    bed.write(near, &bytes[near as usize..][..512]).unwrap();
-                    bed.settle();
-                }
             }
+            bed.scrub();
+            let report = &bed.core().shared().scrub;
+            assert_eq!(report.bad.load(Ordering::Relaxed), 12, "{level}, member {slot}");
+            assert_eq!(report.repaired.load(Ordering::Relaxed), 12, "{level}, member {slot}");
+            assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
         }
-        assert!(bed.core().shared().counters.repaired.load(Ordering::Relaxed) > 0, "{level}");
+        bed.scrub();
+        assert_eq!(bed.core().shared().scrub.bad.load(Ordering::Relaxed), 0, "{level}");
         assert_eq!(bed.core().shared().counters.lost.load(Ordering::Relaxed), 0, "{level}");
+    }
+}
+
+#[test]
+fn a_read_repairs_what_it_meets() {
+    for (level, slots) in REDUNDANT {
+        let bed = Bed::new(3, level, slots, 16 << 10);
+        let bytes = pattern(bed.volume as usize, 4);
+        bed.write(0, &bytes).unwrap();
+        bed.settle();
+        bed.machine.flip_bit(&bed.path(0), bed.geometry().unit_place(0) + 9, 1);
+        bed.machine.flip_bit(&bed.path(0), bed.geometry().unit_place(2) + 9, 1);
+        assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
+        assert!(bed.core().shared().counters.repaired.load(Ordering::Relaxed) > 0, "{level}");
+    }
+}
+
+#[test]
+fn a_member_that_comes_back_gets_what_it_missed_and_no_more() {
+    for (level, slots) in REDUNDANT {
+        let mut bed = Bed::new(4, level, slots, 16 << 10);
+        let mut bytes = pattern(bed.volume as usize, 6);
+        bed.write(0, &bytes).unwrap();
+        bed.settle();
+        bed.kill();
+        bed.machine.detach(&bed.path(1));
+        bed.start().unwrap();
+        let changed = bed.geometry().row_bytes() as usize * 3;
+        bytes[changed..changed + 5000].fill(0x5a);
+        bed.write(changed as u64, &bytes[changed..changed + 5000]).unwrap();
+        bed.settle();
+        bed.kill();
+        bed.machine.attach(&bed.path(1));
+        bed.start().unwrap();
+        bed.rebuild();
+        bed.scrub();
+        assert_eq!(bed.core().shared().scrub.bad.load(Ordering::Relaxed), 0, "{level}");
+        assert_eq!(bed.core().shared().scrub.uneven.load(Ordering::Relaxed), 0, "{level}");
+        // Without the others of its group.
+        bed.kill();
+        bed.machine.detach(&bed.path(0));
+        bed.start().unwrap();
+        assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
     }
 }
 
