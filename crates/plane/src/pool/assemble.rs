@@ -20,6 +20,8 @@ use crate::volume::VolumeOptions;
 /// other volume managers all have something there.
 const BLANK_ENDS: u64 = 1 << 20;
 
+const SOMETHING_ELSE: &str = "has no label of a pool, but something else on it";
+
 /// A pool as a configuration names it.
 #[derive(Clone, Debug)]
 pub struct PoolPlan {
@@ -109,7 +111,8 @@ async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
         Err(error) => return Err(error.into()),
     };
     if member.bytes() == 0 {
-        return Ok(Found::Missing);
+        let is_empty = lock.is_some_and(|file| file.length().is_ok_and(|length| length == 0));
+        return Ok(if is_empty { Found::Missing } else { Found::Unusable(SOMETHING_ELSE.to_owned()) });
     }
     let label = match read_label(ring, &member).await {
         Ok(label) => label,
@@ -129,7 +132,7 @@ async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
         Some(label) => Found::Labelled(Opened { member, lock }, Box::new(label)),
         None => match is_blank(ring, &member).await? {
             Some(true) => Found::Blank(Opened { member, lock }),
-            Some(false) => Found::Unusable("has no label of a pool, but something else on it".to_owned()),
+            Some(false) => Found::Unusable(SOMETHING_ELSE.to_owned()),
             None => Found::Unusable("cannot be read".to_owned()),
         },
     })

@@ -281,7 +281,6 @@ impl Pool {
 
     /// Adds a volume of so many bytes, in the first rows that are free.
     pub async fn add_volume(&mut self, ring: &Ring, id: Id, name: &str, bytes: u64, block_size: u32) -> Result<(), PoolError> {
-        let (label, receiver) = self.take_seed().expect("before it is kept");
         let rows = bytes.div_ceil(self.shared.geometry.row_bytes());
         let extents = super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows)
             .map_err(|free| {
@@ -290,7 +289,9 @@ impl Pool {
             })?;
         let mut volumes = self.volumes.clone();
         volumes.push(VolumeEntry { id, name: name.to_owned(), bytes, block_size, extents });
-        let mut keeper = Keeper::new(self.core(0, ring)?, label, self.volumes.clone());
+        let core = self.core(0, ring)?;
+        let (label, receiver) = self.take_seed().expect("before it is kept");
+        let mut keeper = Keeper::new(core, label, self.volumes.clone());
         let result = keeper.set_volumes(volumes.clone()).await;
         self.put_seed(keeper.label().clone(), receiver);
         result.map_err(|error| self.no_volume(name, format!("{error}; hint: remove volumes that nobody needs")))?;
