@@ -20,7 +20,7 @@ use super::maintain::ScrubReport;
 use super::member::{Member, MemberError};
 use super::slots::SlotStates;
 use super::table::Table;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
 use crate::request::{Extent, Request, Verb};
@@ -310,16 +310,6 @@ pub(super) enum Trouble {
     /// It said why.
     #[error(transparent)]
     Error(Error),
-}
-
-impl Trouble {
-    /// What is told to whoever asked.
-    pub(super) fn into_error(self, kind: ErrorKind, context: &'static str) -> Error {
-        match self {
-            Trouble::Error(error) => Error::caused(kind, context, std::io::Error::other(error)),
-            other => Error::caused(kind, context, std::io::Error::other(other.to_string())),
-        }
-    }
 }
 
 /// What a block that was read turned out to be.

@@ -9,7 +9,7 @@ use ring::{Buffer, Receiver};
 
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Label, Slot, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Label, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
@@ -298,11 +298,6 @@ impl Keeper {
         Ok(())
     }
 
-    /// The volumes.
-    pub(super) fn volumes(&self) -> &[VolumeEntry] {
-        &self.volumes
-    }
-
     /// Writes the labels of all members that are used: first the catalogue, if it is another one, then heads, then tails.
     pub(super) async fn write_labels(&mut self, catalogue: Option<(&[u8], u32)>) {
         self.label.generation += 1;
@@ -350,10 +345,5 @@ impl Keeper {
     /// The label as it stands.
     pub(super) fn label(&self) -> &Label {
         &self.label
-    }
-
-    /// The slots as the label has them.
-    pub(super) fn slots(&mut self) -> &mut Vec<Slot> {
-        &mut self.label.slots
     }
 }

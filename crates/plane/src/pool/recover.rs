@@ -18,6 +18,10 @@ use super::layout::{Row, Slots, members, set};
 /// Bytes of the journal that are read at once.
 const READ: usize = 1 << 20;
 
+/// Numbers that a member that is away may have seen beyond those that are here: the transactions that were under way, one
+/// for each core. They are not given again, else its old parts would be taken for those of new transactions when it is back.
+const UNSEEN: u64 = 1 << 16;
+
 /// A transaction as it was found.
 struct Found {
     /// Of the first part that was whole.
@@ -49,7 +53,7 @@ impl PoolCore {
         for (_, found) in found.range(retired..) {
             self.replay(found).await;
         }
-        let next = (highest + 1).max(retired).max(1);
+        let next = (highest + 1).max(retired) + UNSEEN;
         self.shared.next.store(next, Ordering::SeqCst);
         self.shared.retired.store(retired, Ordering::SeqCst);
     }
