@@ -99,7 +99,9 @@ pub enum Refusal {
         last: usize,
     },
     /// The pool needs the member.
-    #[error("member {slot} of pool {pool} cannot be spared: {level} would lose data; hint: bring the other members back first")]
+    #[error(
+        "member {slot} of pool {pool} cannot be spared: {level} would lose data; hint: bring the other members back first"
+    )]
     Needed {
         /// Of which pool.
         pool: String,
@@ -117,7 +119,9 @@ pub enum Refusal {
         slot: usize,
     },
     /// A member is too small.
-    #[error("{place} has {bytes} bytes, members of pool {pool} have {wanted}; hint: take one that is as large")]
+    #[error(
+        "{place} has {bytes} bytes, members of pool {pool} have {wanted}; hint: take one that is as large"
+    )]
     TooSmall {
         /// Of which pool.
         pool: String,

@@ -33,8 +33,8 @@ pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;
 pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, Status};
-pub use maintain::ScrubReport;
 pub use level::{Level, LevelError};
+pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};
 

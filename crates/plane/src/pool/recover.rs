@@ -144,7 +144,8 @@ impl PoolCore {
     async fn replay_update(self: &Rc<Self>, head: &UpdateHead, entries: &[u32], parts: Vec<(usize, Part)>) {
         let row = Row::new(self.geometry(), head.row);
         let gone = self.gone(head.row);
-        let right = parts.iter().filter(|(_, part)| part.is_some()).fold(0, |right, (slot, _)| right | 1u64 << slot);
+        let right =
+            parts.iter().filter(|(_, part)| part.is_some()).fold(0, |right, (slot, _)| right | 1u64 << slot);
         let counters = &self.shared.counters;
         if !is_made(row, gone, head.touched, right) {
             Counters::count(&counters.dropped);
@@ -162,7 +163,14 @@ impl PoolCore {
         } else if head.touched & !gone & !right == 0 {
             let blocks = parts.into_iter().filter_map(|(slot, part)| part.map(|part| (slot, part)));
             let entries = entries.to_vec();
-            Change { row: head.row, positions, touched: head.touched, erase: false, entries, blocks: blocks.collect() }
+            Change {
+                row: head.row,
+                positions,
+                touched: head.touched,
+                erase: false,
+                entries,
+                blocks: blocks.collect(),
+            }
         } else {
             self.rebuild_update(head, positions, entries, parts, gone).await
         };
@@ -218,7 +226,8 @@ impl PoolCore {
 
 /// Whether the blocks of a part are what its entries say.
 fn fits(blocks: &[u8], entries: impl Iterator<Item = u32>) -> bool {
-    blocks.chunks_exact(BLOCK).zip(entries).all(|(block, entry)| {
-        matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry
-    })
+    blocks
+        .chunks_exact(BLOCK)
+        .zip(entries)
+        .all(|(block, entry)| matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry)
 }

@@ -66,12 +66,16 @@ impl Bed {
         }
     }
 
+    #[allow(clippy::unused_self, reason = "it reads better")]
     pub fn path(&self, slot: usize) -> PathBuf {
         PathBuf::from(format!("/m{slot}"))
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        (0..self.slots).map(|slot| self.path(slot)).filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0)).collect()
+        (0..self.slots)
+            .map(|slot| self.path(slot))
+            .filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0))
+            .collect()
     }
 
     /// Opens the pool on the members that are there.

@@ -2,14 +2,15 @@
 
 use super::bed::Bed;
 use crate::error::ErrorKind;
-use crate::pool::{Level, MemberState, Refusal};
 use crate::pool::format::BLOCK;
+use crate::pool::{Level, MemberState, Refusal};
 
 fn pattern(length: usize, salt: u8) -> Vec<u8> {
     (0..length).map(|index| (index / 7) as u8 ^ (index as u8).wrapping_mul(31) ^ salt).collect()
 }
 
-const REDUNDANT: [(Level, usize); 4] = [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 4), (Level::Raid6, 5)];
+const REDUNDANT: [(Level, usize); 4] =
+    [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 4), (Level::Raid6, 5)];
 
 #[test]
 fn a_scrub_repairs_a_flipped_bit_at_every_place() {
@@ -106,7 +107,10 @@ fn a_member_is_replaced_by_a_new_one_under_load() {
         bed.write(0, &bytes).unwrap();
         bed.handle().offline(0).unwrap();
         bed.world.run_until(|| bed.handle().status().members[0].state == MemberState::Out).unwrap();
-        assert!(matches!(bed.handle().offline(1), Err(Refusal::Needed { .. })) || level == Level::Raid6, "{level}");
+        assert!(
+            matches!(bed.handle().offline(1), Err(Refusal::Needed { .. })) || level == Level::Raid6,
+            "{level}"
+        );
         bytes[..9000].fill(0x11);
         bed.write(0, &bytes[..9000]).unwrap();
         bed.erase(9 * 4096, 4096).unwrap();

@@ -51,7 +51,12 @@ fn owner(sector: u64) -> u64 {
 }
 
 /// One lane: reads are checked, writes are noted before and after.
-async fn lane(number: u64, disk: Rc<crate::pool::PoolDisk>, model: Rc<RefCell<Model>>, mut random: fastrand::Rng) {
+async fn lane(
+    number: u64,
+    disk: Rc<crate::pool::PoolDisk>,
+    model: Rc<RefCell<Model>>,
+    mut random: fastrand::Rng,
+) {
     let sectors = model.borrow().sectors.len() as u64;
     while !model.borrow().stop {
         // A run of our own sectors, or for a lane's rare large ones everything that it finds until somebody else's.
@@ -74,10 +79,9 @@ async fn lane(number: u64, disk: Rc<crate::pool::PoolDisk>, model: Rc<RefCell<Mo
                     let sector = first + index as u64;
                     let wanted = model.sectors[sector as usize].acknowledged;
                     if stamp_of(sector, bytes) != Some(wanted) {
-                        model.failures.push(format!(
-                            "sector {sector} is {:?}, not {wanted}",
-                            stamp_of(sector, bytes)
-                        ));
+                        model
+                            .failures
+                            .push(format!("sector {sector} is {:?}, not {wanted}", stamp_of(sector, bytes)));
                         model.stop = true;
                     }
                 }
@@ -120,7 +124,9 @@ async fn lane(number: u64, disk: Rc<crate::pool::PoolDisk>, model: Rc<RefCell<Mo
 fn check(bed: &Bed, model: &Rc<RefCell<Model>>, what: &str) {
     let mut model = model.borrow_mut();
     assert!(model.failures.is_empty(), "seed {}, {what}: {:?}", bed.world.seed(), model.failures);
-    let bytes = bed.read(0, bed.volume as usize).unwrap_or_else(|kind| panic!("seed {}, {what}: {kind}", bed.world.seed()));
+    let bytes = bed
+        .read(0, bed.volume as usize)
+        .unwrap_or_else(|kind| panic!("seed {}, {what}: {kind}", bed.world.seed()));
     for (index, bytes) in bytes.chunks_exact(SECTOR).enumerate() {
         let sector = &mut model.sectors[index];
         let found = stamp_of(index as u64, bytes);
@@ -146,7 +152,11 @@ pub fn rounds(bed: &mut Bed, rounds: usize, mut between: impl FnMut(&mut Bed, bo
         let before = model.borrow().failures.clone();
         assert!(before.is_empty(), "seed {}, round {round}: {before:?}", bed.world.seed());
         let in_sync = bed.core().shared().states.all_in_sync();
-        if random.u8(0..4) == 0 { bed.kill() } else { bed.power_cut() }
+        if random.u8(0..4) == 0 {
+            bed.kill();
+        } else {
+            bed.power_cut();
+        }
         between(bed, in_sync);
         bed.start().unwrap_or_else(|error| panic!("seed {}, round {round}: {error}", bed.world.seed()));
         check(bed, &model, &format!("round {round}"));
