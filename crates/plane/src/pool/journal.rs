@@ -199,6 +199,8 @@ impl PoolCore {
                 Ok(number)
             } else {
                 self.finish(number);
+                // Nobody knows whether a recovery would make it: what is computed from the old blocks must not follow it.
+                shared.fail_stop("the journal could not be written");
                 Err(Error::new(
                     ErrorKind::Failed,
                     "writing the journal of a pool: too many of its members fail",
@@ -356,16 +358,21 @@ impl PoolCore {
         let core = self.clone();
         self.ring.spawn(async move {
             for Committed { changes, number } in committed {
-                core.write_places(changes).await;
-                core.finish(number);
+                if core.write_places(changes).await {
+                    core.finish(number);
+                } else {
+                    core.shared.fail_stop(
+                        "acknowledged blocks, which are in the journal, could not be written to their places",
+                    );
+                }
             }
             drop(locked);
             core.under_way.set(core.under_way.get() - 1);
         });
     }
 
-    /// Writes changes to their places.
-    pub(super) async fn write_places(&self, changes: Vec<Change>) {
+    /// Writes changes to their places. False when a member that cannot be spared did not take its blocks.
+    pub(super) async fn write_places(&self, changes: Vec<Change>) -> bool {
         let mut writes = Vec::new();
         let mut slots = Vec::new();
         for change in changes {
@@ -388,12 +395,14 @@ impl PoolCore {
                 }
             }
         }
+        let mut done = true;
         for (slot, answer) in slots.into_iter().zip(join(writes).await) {
             if let (Some(slot), Err(trouble)) = (slot, answer.result) {
                 let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
-                self.fail(slot, cause, &trouble);
+                done &= self.fail(slot, cause, &trouble);
             }
         }
+        done
     }
 
     /// One task of a transaction is done with its places.

@@ -192,9 +192,11 @@ impl Keeper {
     /// Everything in its place, and said so.
     async fn close(&mut self) {
         self.shared().closing.store(true, Ordering::Release);
-        self.core.until(|| self.shared().oldest() == self.shared().next.load(Ordering::SeqCst)).await;
+        let settled = || self.shared().oldest() == self.shared().next.load(Ordering::SeqCst);
+        self.core.until(|| settled() || self.shared().has_failed()).await;
         self.checkpoint().await;
-        self.label.clean = true;
+        // What is not in its place is made when the pool is opened again.
+        self.label.clean = !self.shared().has_failed();
         self.write_labels(None).await;
         self.shared().closed.store(true, Ordering::Release);
     }
