@@ -9,7 +9,7 @@ use ring::{Buffer, Receiver};
 
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Label, Slot, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Label, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
@@ -110,7 +110,7 @@ impl Keeper {
                 Some(Message::Rebuilt { slot }) => self.rebuilt(slot).await,
                 Some(Message::Scrub) => self.scrub(),
                 Some(Message::Offline { slot }) => {
-                    self.core.fail(slot, Cause::Administrator, &Trouble::Away);
+                    self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted);
                 }
                 Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
                 Some(Message::Close) | None => return self.close().await,
@@ -192,9 +192,11 @@ impl Keeper {
     /// Everything in its place, and said so.
     async fn close(&mut self) {
         self.shared().closing.store(true, Ordering::Release);
-        self.core.until(|| self.shared().oldest() == self.shared().next.load(Ordering::SeqCst)).await;
+        let settled = || self.shared().oldest() == self.shared().next.load(Ordering::SeqCst);
+        self.core.until(|| settled() || self.shared().has_failed()).await;
         self.checkpoint().await;
-        self.label.clean = true;
+        // What is not in its place is made when the pool is opened again.
+        self.label.clean = !self.shared().has_failed();
         self.write_labels(None).await;
         self.shared().closed.store(true, Ordering::Release);
     }
@@ -275,7 +277,12 @@ impl Keeper {
             for number in 0..shared.geometry.bitmap_blocks {
                 let first = (number as usize * bitmap_block::WORDS).min(words.len());
                 let mut block = Buffer::new(BLOCK);
-                bitmap_block::encode(&shared.id, number, words[first..].iter().take(bitmap_block::WORDS).copied().collect::<Vec<_>>().as_slice(), &mut block);
+                bitmap_block::encode(
+                    &shared.id,
+                    number,
+                    words[first..].iter().take(bitmap_block::WORDS).copied().collect::<Vec<_>>().as_slice(),
+                    &mut block,
+                );
                 let request = Request::write(shared.geometry.bitmap_place(number), block).with(Flags::FUA);
                 writes.push((slot, self.core.ask(slot, request)));
             }
@@ -291,16 +298,12 @@ impl Keeper {
 
     /// Changes which volumes there are.
     pub(super) async fn set_volumes(&mut self, volumes: Vec<VolumeEntry>) -> Result<(), Error> {
-        let bytes = catalogue::encode(&volumes, &self.shared().geometry)
-            .map_err(|error| Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error)))?;
+        let bytes = catalogue::encode(&volumes, &self.shared().geometry).map_err(|error| {
+            Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error))
+        })?;
         self.write_labels(Some((&bytes, volumes.len() as u32))).await;
         self.volumes = volumes;
         Ok(())
-    }
-
-    /// The volumes.
-    pub(super) fn volumes(&self) -> &[VolumeEntry] {
-        &self.volumes
     }
 
     /// Writes the labels of all members that are used: first the catalogue, if it is another one, then heads, then tails.
@@ -350,10 +353,5 @@ impl Keeper {
     /// The label as it stands.
     pub(super) fn label(&self) -> &Label {
         &self.label
-    }
-
-    /// The slots as the label has them.
-    pub(super) fn slots(&mut self) -> &mut Vec<Slot> {
-        &mut self.label.slots
     }
 }

@@ -16,6 +16,9 @@ use crate::limits::{POOL_BACKGROUND_CEILING, POOL_BACKGROUND_FLOOR};
 /// How often the cursor of a rebuilding is made durable.
 const SAVE: Duration = Duration::from_secs(2);
 
+/// How long a rebuilding that cannot go on waits for another member to come back.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// What a scrub found.
 #[derive(Default)]
 pub struct ScrubReport {
@@ -68,7 +71,10 @@ impl PoolCore {
         Counters::add(&self.shared.counters.lost, lost);
         let Some(change) = columns.level_out(gone) else { return };
         report.uneven.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(pool = self.shared.name, "row {number}: blocks that fit their checksums do not fit one another");
+        tracing::warn!(
+            pool = self.shared.name,
+            "row {number}: blocks that fit their checksums do not fit one another"
+        );
         let (committed, result) = self.commit(vec![change]).await;
         self.put_in_place(committed, locked);
         if let Err(error) = result {
@@ -109,11 +115,13 @@ impl PoolCore {
             Counters::add(&shared.counters.lost, columns.lost_of(slot));
             columns.into_change_with(slot, gone & !(1 << slot))
         };
-        shared.states.advance(slot, number + 1);
         let Some(change) = change else { return };
+        // From here on requests use what the slot has of this row; they wait for its lock.
+        shared.states.advance(slot, number + 1);
         if change.touched == 1 << slot {
             // Nobody reads it before the cursor is durable, which comes after a flush: it need not be in the journal.
             self.note(&change, 0);
+            // A member that does not take them is out afterwards.
             self.write_places(vec![change]).await;
         } else {
             let (committed, result) = self.commit(vec![change]).await;
@@ -129,7 +137,11 @@ impl PoolCore {
         let shared = self.shared.clone();
         let mut saved = self.ring.now();
         let mut written = shared.next.load(Ordering::Relaxed);
-        tracing::info!(pool = shared.name, "member {slot} is being rebuilt from row {}", shared.states.cursor(slot));
+        tracing::info!(
+            pool = shared.name,
+            "member {slot} is being rebuilt from row {}",
+            shared.states.cursor(slot)
+        );
         loop {
             let row = shared.states.cursor(slot);
             if shared.states.rebuilding() & 1 << slot == 0 || shared.stops() {
@@ -150,6 +162,11 @@ impl PoolCore {
             }
             let start = self.ring.now();
             self.rebuild_row(slot, row).await;
+            if shared.states.cursor(slot) == row {
+                // It cannot go on: another member lacks what this row needs, or this one is going out.
+                self.ring.sleep(AGAIN).await;
+                continue;
+            }
             let took = self.ring.now().since(start);
             if self.ring.now().since(saved) > SAVE {
                 saved = self.ring.now();
@@ -243,9 +260,9 @@ impl Columns<'_> {
     /// The change that makes blocks fit one another which all fit their checksums: parity follows data, copies follow
     /// the first. `None` when they do.
     fn level_out(&mut self, gone: Slots) -> Option<Change> {
-        let whole = (0..self.slots()).filter(|slot| gone & 1 << slot == 0).all(|slot| {
-            self.states(slot).iter().all(|state| *state == Block::Good)
-        });
+        let whole = (0..self.slots())
+            .filter(|slot| gone & 1 << slot == 0)
+            .all(|slot| self.states(slot).iter().all(|state| *state == Block::Good));
         if !whole || gone != 0 {
             return None;
         }

@@ -13,6 +13,7 @@ mod core;
 mod disk;
 mod events;
 pub mod format;
+mod handle;
 mod join;
 mod journal;
 mod keeper;
@@ -33,8 +34,9 @@ pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble}
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;
-pub use maintain::ScrubReport;
+pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, Status};
 pub use level::{Level, LevelError};
+pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};
 
