@@ -139,7 +139,8 @@ impl Pool {
             slot: None,
             end: End::Head,
             integrity: options.integrity,
-            clean: true,
+            // It is used from now on: who finds it so has to look into the journal.
+            clean: false,
             geometry,
             retired: 1,
             catalogue: CatalogueReference {

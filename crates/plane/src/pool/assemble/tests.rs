@@ -219,3 +219,27 @@ fn a_pool_that_was_closed_has_nothing_to_recover() {
     };
     assert_eq!(machine.with(&plan, work), Ok((0, 0)));
 }
+
+/// The labels of a pool that was made and never closed said that it was stopped in good order, and nobody looked into its
+/// journal.
+#[test]
+fn a_pool_whose_first_process_is_killed_is_recovered() {
+    let machine = Machine::new();
+    let plan = plan("tank", Level::Single, [0]);
+    let reactor: Reactor = machine.node.reactor();
+    let (ring, first) = (reactor.ring().clone(), plan.clone());
+    let written = machine.world.block_on(&reactor, async move {
+        let (mut assembled, locks) = assemble(&ring, &first, 1).await.unwrap();
+        let entry = assembled.volume(&ring, &options("demo", 1)).await.unwrap();
+        let core = assembled.pool().core(0, &ring).unwrap();
+        assembled.pool().keep(&core);
+        let disk = PoolDisk::new(core, &entry);
+        let write = disk.submit(Request::write(0, Buffer::copy_of(&vec![7; 1 << 20]))).await;
+        (write.result.is_ok(), assembled, locks)
+    });
+    assert!(written.as_ref().unwrap().0);
+    drop(written);
+    drop(reactor);
+    machine.node.power_cut();
+    assert_eq!(read(&machine, &plan), ALL_THERE);
+}
