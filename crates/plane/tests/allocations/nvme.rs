@@ -125,19 +125,27 @@ impl Queue {
     }
 }
 
+/// The least of some windows: what is allocated for each request is allocated in all of them. A free list that grows, because
+/// the disk is slower for a moment and more is in flight than ever before, is not.
 fn allocations_per_thousand(backing: Backing, cattr: ConnectAttributes) -> u64 {
     let node = Node::start(backing);
     let (admin, mut queue) = Queue::of_a_controller(node.portals.nvme[0], cattr);
     queue.work(500);
-    let before = node.allocations();
     let rounds = 1000 / DEPTH + 1;
-    let without_completion = queue.work(rounds);
-    let after = node.allocations();
-    let does_without = cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL);
-    assert_eq!(without_completion, if does_without { rounds * DEPTH / 2 } else { 0 });
+    let mut least = u64::MAX;
+    for _ in 0..4 {
+        let before = node.allocations();
+        let without_completion = queue.work(rounds);
+        least = least.min(node.allocations() - before);
+        let does_without = cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL);
+        assert_eq!(without_completion, if does_without { rounds * DEPTH / 2 } else { 0 });
+        if least == 0 {
+            break;
+        }
+    }
     drop((queue, admin));
     node.stop();
-    after - before
+    least
 }
 
 #[test]
