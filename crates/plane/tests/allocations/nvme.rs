@@ -14,7 +14,7 @@ use wire::nvme::tcp::{
 };
 use wire::nvme::{CNTLID_DYNAMIC, Command, CommandFlags, Completion, NqnField, SglDescriptor, Status};
 
-use super::{BYTES, DEPTH, Node, SUBSYSTEM};
+use super::{BYTES, DEPTH, Node, SUBSYSTEM, least_of_windows};
 
 /// One queue.
 struct Queue {
@@ -125,24 +125,16 @@ impl Queue {
     }
 }
 
-/// The least of some windows: what is allocated for each request is allocated in all of them. A free list that grows, because
-/// the disk is slower for a moment and more is in flight than ever before, is not.
 fn allocations_per_thousand(backing: Backing, cattr: ConnectAttributes) -> u64 {
     let node = Node::start(backing);
     let (admin, mut queue) = Queue::of_a_controller(node.portals.nvme[0], cattr);
     queue.work(500);
     let rounds = 1000 / DEPTH + 1;
-    let mut least = u64::MAX;
-    for _ in 0..4 {
-        let before = node.allocations();
+    let does_without = cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL);
+    let least = least_of_windows(&node, || {
         let without_completion = queue.work(rounds);
-        least = least.min(node.allocations() - before);
-        let does_without = cattr.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL);
         assert_eq!(without_completion, if does_without { rounds * DEPTH / 2 } else { 0 });
-        if least == 0 {
-            break;
-        }
-    }
+    });
     drop((queue, admin));
     node.stop();
     least
