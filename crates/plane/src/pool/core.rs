@@ -77,6 +77,11 @@ impl Shared {
         self.oldest.iter().fold(next, |oldest, core| oldest.min(core.load(Ordering::SeqCst)))
     }
 
+    /// The slots whose members are not used.
+    pub fn out(&self) -> Slots {
+        self.states.out()
+    }
+
     /// Whether the pool is being closed.
     pub(super) fn stops(&self) -> bool {
         self.closing.load(Ordering::Acquire)

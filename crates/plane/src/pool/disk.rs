@@ -7,7 +7,7 @@ use ring::{Buffer, PooledFuture};
 use super::core::PoolCore;
 use super::format::{RowExtent, UNWRITTEN, VolumeEntry};
 use super::join::join;
-use super::layout::{Piece, Row, pieces};
+use super::layout::{Piece, Row, members, pieces, set};
 use super::write::Content;
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
@@ -127,8 +127,10 @@ impl Disk for PoolDisk {
 
     fn allocation(&self, extent: Extent) -> Result<Run, Error> {
         let mapped = |piece: &Piece| {
-            let slot = Row::new(self.core.geometry(), piece.row).copies(piece.unit).start;
+            let copies = set(Row::new(self.core.geometry(), piece.row).copies(piece.unit));
             let table = &self.core.shared.table;
+            // The entries of a member that is out say nothing: its blocks may be rebuilt from the others.
+            let Some(slot) = members(copies & !self.core.gone(piece.row)).next() else { return true };
             piece.positions().any(|position| table.entry(slot, piece.row, position) != UNWRITTEN)
         };
         let mut run: Option<Run> = None;

@@ -6,6 +6,7 @@
 //! for the pool is the `keeper`'s; `open` and `recover` are its beginning.
 
 mod allocate;
+mod assemble;
 mod bitmap;
 mod column;
 mod core;
@@ -29,6 +30,7 @@ mod slots;
 mod table;
 mod write;
 
+pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble};
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;

@@ -75,6 +75,16 @@ pub enum PoolError {
         /// Whose it is.
         pool: String,
     },
+    /// A volume.
+    #[error("volume {volume} cannot be had from pool {pool}: {why}")]
+    Volume {
+        /// Of which pool.
+        pool: String,
+        /// Which.
+        volume: String,
+        /// A sentence with a hint.
+        why: String,
+    },
     /// The members do not make a pool.
     #[error("pool {pool} cannot be opened: {why}")]
     Refused {
@@ -93,9 +103,9 @@ pub struct Pool {
 }
 
 /// A member with what its label says.
-struct Labelled {
-    member: Arc<Member>,
-    label: Label,
+pub(super) struct Labelled {
+    pub(super) member: Arc<Member>,
+    pub(super) label: Label,
 }
 
 impl Pool {
@@ -175,6 +185,16 @@ impl Pool {
             };
             labelled.push(Labelled { member: Arc::new(member), label });
         }
+        Pool::open_labelled(ring, name, labelled, cores).await
+    }
+
+    /// As [`Pool::open`], with the labels read already.
+    pub(super) async fn open_labelled(
+        ring: &Ring,
+        name: &str,
+        labelled: Vec<Labelled>,
+        cores: usize,
+    ) -> Result<Pool, PoolError> {
         let label = choose(name, &labelled)?;
         let mut places: Vec<Option<Arc<Member>>> = label.slots.iter().map(|_| None).collect();
         for (slot, entry) in label.slots.iter().enumerate() {
@@ -304,19 +324,27 @@ impl Pool {
         bytes: u64,
         block_size: u32,
     ) -> Result<(), PoolError> {
-        let (label, receiver) = self.take_seed().expect("before it is kept");
         let rows = bytes.div_ceil(self.shared.geometry.row_bytes());
-        let extents = super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows)
-            .map_err(|free| {
+        let extents =
+            super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows).map_err(|free| {
                 let room = free * self.shared.geometry.row_bytes();
-                self.refused(format!("volume {name} of {bytes} bytes does not fit: {room} bytes are free; hint: make it smaller, or add members"))
+                self.no_volume(
+                    name,
+                    format!(
+                        "it has {bytes} bytes, and {room} are free; hint: make it smaller, or add members"
+                    ),
+                )
             })?;
         let mut volumes = self.volumes.clone();
         volumes.push(VolumeEntry { id, name: name.to_owned(), bytes, block_size, extents });
-        let mut keeper = Keeper::new(self.core(0, ring)?, label, self.volumes.clone());
+        let core = self.core(0, ring)?;
+        let (label, receiver) = self.take_seed().expect("before it is kept");
+        let mut keeper = Keeper::new(core, label, self.volumes.clone());
         let result = keeper.set_volumes(volumes.clone()).await;
         self.put_seed(keeper.label().clone(), receiver);
-        result.map_err(|error| self.refused(format!("{error}; hint: remove volumes that nobody needs")))?;
+        result.map_err(|error| {
+            self.no_volume(name, format!("{error}; hint: remove volumes that nobody needs"))
+        })?;
         self.volumes = volumes;
         Ok(())
     }
@@ -347,6 +375,10 @@ impl Pool {
 
     fn refused(&self, why: String) -> PoolError {
         PoolError::Refused { pool: self.shared.name.clone(), why }
+    }
+
+    pub(super) fn no_volume(&self, volume: &str, why: String) -> PoolError {
+        PoolError::Volume { pool: self.shared.name.clone(), volume: volume.to_owned(), why }
     }
 
     fn failed(&self, slot: usize, cause: String) -> PoolError {
@@ -513,7 +545,7 @@ pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<La
 }
 
 /// The label that counts, if the members belong together.
-fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
+pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
     let refused = |why: String| PoolError::Refused { pool: name.to_owned(), why };
     let Some(newest) = labelled.iter().max_by_key(|labelled| labelled.label.generation) else {
         return Err(refused("no member was given; hint: name its files or devices".to_owned()));

@@ -84,6 +84,8 @@ impl Node {
 fn plan(backing: Backing) -> Plan {
     let hour = Duration::from_secs(3600);
     Plan {
+        shards: 1,
+        pools: Vec::new(),
         offers: vec![Offer {
             volume: VolumeOptions {
                 name: "demo".into(),
