@@ -32,7 +32,9 @@ pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
 
 fn pool(pool: &Pool) -> PoolPlan {
     let member = |member: &Member| match member {
-        Member::File(path) => MemberPlan { place: Place::Path(path.clone()), create_bytes: pool.member_bytes },
+        Member::File(path) => {
+            MemberPlan { place: Place::Path(path.clone()), create_bytes: pool.member_bytes }
+        }
         // What is made where a device is missing would be a file in memory.
         Member::Device(path) => MemberPlan { place: Place::Path(path.clone()), create_bytes: None },
         Member::Memory(bytes) => MemberPlan { place: Place::Memory(*bytes), create_bytes: None },

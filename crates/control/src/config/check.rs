@@ -60,7 +60,12 @@ fn uses(root: &Root) -> impl Iterator<Item = Use<'_>> {
     let volumes = root.volumes.iter().filter_map(|read| {
         let (Backing::File(path) | Backing::Device(path)) = &read.volume.backing else { return None };
         let hint = "two volumes on one backing would overwrite each other: give each its own";
-        Some(Use { path, span: &read.backing_span, owner: format!("the volume `{}`", read.volume.name), hint })
+        Some(Use {
+            path,
+            span: &read.backing_span,
+            owner: format!("the volume `{}`", read.volume.name),
+            hint,
+        })
     });
     let members = root.pools.iter().flat_map(|read| {
         let owner = format!("the pool `{}`", read.pool.name);

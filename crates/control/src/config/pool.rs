@@ -113,11 +113,7 @@ pub(super) struct ReadPool {
     pub is_whole: bool,
 }
 
-pub(super) fn read_all(
-    problems: &mut Problems<'_>,
-    value: Option<Value<'_>>,
-    data: &Path,
-) -> Vec<ReadPool> {
+pub(super) fn read_all(problems: &mut Problems<'_>, value: Option<Value<'_>>, data: &Path) -> Vec<ReadPool> {
     let Some(value) = value else { return Vec::new() };
     if !value.is_list() {
         let hint = "write [[pool]] with two brackets: there can be several";
@@ -134,9 +130,11 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         _ => "in [[pool]]".to_owned(),
     };
     let table = value.table(problems, "sections [[pool]]", title, KEYS)?;
-    for (key, example) in
-        [("name", "name = \"tank\""), ("raid", "raid = \"raid6\""), ("members", "members = [\"m0.img\", \"m1.img\"]")]
-    {
+    for (key, example) in [
+        ("name", "name = \"tank\""),
+        ("raid", "raid = \"raid6\""),
+        ("members", "members = [\"m0.img\", \"m1.img\"]"),
+    ] {
         if table.lacks(key) {
             let title = table.title().trim_start_matches("in ");
             problems.add_hint(table.span(), format!("{title} has no `{key}`"), format!("add {example}"));
@@ -160,7 +158,8 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
     let place = |value: Option<Value<'_>>| value.map_or(table.span(), Value::span);
     let members = table.value("members");
     let count = members.filter(|value| value.is_list()).map(|value| value.list(problems, "").len());
-    let takes = level.zip(count).is_some_and(|(level, count)| check_count(problems, level, count, place(members)));
+    let takes =
+        level.zip(count).is_some_and(|(level, count)| check_count(problems, level, count, place(members)));
     let all_read = count == Some(pool.members.len());
     Some(ReadPool {
         pool,
@@ -182,7 +181,9 @@ fn read_name(problems: &mut Problems<'_>, value: Value<'_>) -> Option<String> {
     }
     let most = label::MAX_NAME_BYTES;
     let shown: String = name.chars().take(most).collect();
-    let hint = format!("use up to {most} lower-case letters, digits, - . and :, with a letter or digit first and last");
+    let hint = format!(
+        "use up to {most} lower-case letters, digits, - . and :, with a letter or digit first and last"
+    );
     problems.add_hint(value.span(), format!("`{shown}` cannot be the name of a pool"), hint);
     None
 }
@@ -203,7 +204,8 @@ pub(super) fn add_text(problems: &mut Problems<'_>, span: Range<usize>, error: &
 
 fn read_unit(problems: &mut Problems<'_>, value: Value<'_>) -> Option<u32> {
     let bytes = value.bytes(problems)?;
-    let unit = u32::try_from(bytes).ok().filter(|unit| unit.is_power_of_two() && (4 << 10..=1 << 20).contains(unit));
+    let unit =
+        u32::try_from(bytes).ok().filter(|unit| unit.is_power_of_two() && (4 << 10..=1 << 20).contains(unit));
     if unit.is_none() {
         let hint = "\"64KiB\" suits most; larger ones suit large requests, smaller ones spread small writes";
         problems.add_hint(value.span(), "`unit` takes a power of two from \"4KiB\" to \"1MiB\"", hint);
@@ -228,7 +230,8 @@ fn read_members(
 ) -> (Vec<Member>, Vec<Range<usize>>) {
     let Some(value) = table.value("members") else { return Default::default() };
     let values = value.list(problems, "a list of files and devices");
-    let read = values.into_iter().filter_map(|value| Some((read_member(problems, value, data)?, value.span())));
+    let read =
+        values.into_iter().filter_map(|value| Some((read_member(problems, value, data)?, value.span())));
     let (members, spans): (Vec<_>, Vec<_>) = read.unzip();
     let in_memory = |member: &Member| matches!(member, Member::Memory(_));
     if members.iter().any(in_memory)
@@ -247,7 +250,11 @@ fn read_member(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Op
     if value.is_table() {
         let table = value.table(problems, "{ memory = \"1GiB\" }", "in `members`", MEMBER_KEYS)?;
         if table.lacks("memory") {
-            problems.add_hint(value.span(), "this member has no `memory`", "write { memory = \"1GiB\" }, or a file");
+            problems.add_hint(
+                value.span(),
+                "this member has no `memory`",
+                "write { memory = \"1GiB\" }, or a file",
+            );
         }
         return table.value("memory")?.bytes(problems).map(Member::Memory);
     }

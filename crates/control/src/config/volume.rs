@@ -245,7 +245,11 @@ fn missing(problems: &mut Problems<'_>, table: &Table<'_>, key: &str) {
 }
 
 /// Where the bytes live: `backing` or `pool`, and where that stands.
-fn read_place(problems: &mut Problems<'_>, table: &Table<'_>, data: &Path) -> (Option<Backing>, Range<usize>) {
+fn read_place(
+    problems: &mut Problems<'_>,
+    table: &Table<'_>,
+    data: &Path,
+) -> (Option<Backing>, Range<usize>) {
     match (table.value("backing"), table.value("pool")) {
         (Some(_), Some(pool)) => {
             let hint = "keep the one that has its bytes";

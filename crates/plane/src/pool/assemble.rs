@@ -274,11 +274,15 @@ fn fits(plan: &PoolPlan, label: &Label) -> Result<(), PoolError> {
     }
     if geometry.level != plan.level {
         let (is, said) = (geometry.level, plan.level);
-        return refused(format!("it is {is}, not {said}; hint: set raid = \"{is}\": a level cannot be changed"));
+        return refused(format!(
+            "it is {is}, not {said}; hint: set raid = \"{is}\": a level cannot be changed"
+        ));
     }
     if geometry.unit != plan.unit {
         let (is, said) = (geometry.unit, plan.unit);
-        return refused(format!("its unit has {is} bytes, not {said}; hint: set unit = {is}: it cannot be changed"));
+        return refused(format!(
+            "its unit has {is} bytes, not {said}; hint: set unit = {is}: it cannot be changed"
+        ));
     }
     if label.integrity != plan.integrity {
         let (is, said) = (on_off(label.integrity), on_off(plan.integrity));
@@ -287,7 +291,9 @@ fn fits(plan: &PoolPlan, label: &Label) -> Result<(), PoolError> {
     }
     let (is, said) = (label.slots.len() + label.spares.len(), plan.members.len());
     if usize::from(geometry.slots) > said || said > is {
-        return refused(format!("it has {is} members, not {said}; hint: name all of them, also those that are missing"));
+        return refused(format!(
+            "it has {is} members, not {said}; hint: name all of them, also those that are missing"
+        ));
     }
     Ok(())
 }
@@ -330,7 +336,9 @@ impl Assembled {
                 format!("it has {} bytes there, not {wanted}; hint: set `size` to what it has", there.bytes)
             } else if there.block_size != block_size {
                 let is = there.block_size;
-                format!("its blocks have {is} bytes, not {block_size}; hint: set block_size = {is}: it cannot be changed")
+                format!(
+                    "its blocks have {is} bytes, not {block_size}; hint: set block_size = {is}: it cannot be changed"
+                )
             } else {
                 return Ok(there);
             };

@@ -190,7 +190,12 @@ impl Pool {
     }
 
     /// As [`Pool::open`], with the labels read already.
-    pub(super) async fn open_labelled(ring: &Ring, name: &str, labelled: Vec<Labelled>, cores: usize) -> Result<Pool, PoolError> {
+    pub(super) async fn open_labelled(
+        ring: &Ring,
+        name: &str,
+        labelled: Vec<Labelled>,
+        cores: usize,
+    ) -> Result<Pool, PoolError> {
         let label = choose(name, &labelled)?;
         let mut places: Vec<Option<Arc<Member>>> = label.slots.iter().map(|_| None).collect();
         for (slot, entry) in label.slots.iter().enumerate() {
@@ -321,10 +326,15 @@ impl Pool {
         block_size: u32,
     ) -> Result<(), PoolError> {
         let rows = bytes.div_ceil(self.shared.geometry.row_bytes());
-        let extents = super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows)
-            .map_err(|free| {
+        let extents =
+            super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows).map_err(|free| {
                 let room = free * self.shared.geometry.row_bytes();
-                self.no_volume(name, format!("it has {bytes} bytes, and {room} are free; hint: make it smaller, or add members"))
+                self.no_volume(
+                    name,
+                    format!(
+                        "it has {bytes} bytes, and {room} are free; hint: make it smaller, or add members"
+                    ),
+                )
             })?;
         let mut volumes = self.volumes.clone();
         volumes.push(VolumeEntry { id, name: name.to_owned(), bytes, block_size, extents });
@@ -333,7 +343,9 @@ impl Pool {
         let mut keeper = Keeper::new(core, label, self.volumes.clone());
         let result = keeper.set_volumes(volumes.clone()).await;
         self.put_seed(keeper.label().clone(), receiver);
-        result.map_err(|error| self.no_volume(name, format!("{error}; hint: remove volumes that nobody needs")))?;
+        result.map_err(|error| {
+            self.no_volume(name, format!("{error}; hint: remove volumes that nobody needs"))
+        })?;
         self.volumes = volumes;
         Ok(())
     }

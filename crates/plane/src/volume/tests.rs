@@ -47,7 +47,8 @@ fn count_on_two_cores(exclusively: bool) -> u64 {
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
-    let volume = Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
+    let volume =
+        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
     let (peers, mails) = Peers::new(2);
     let done = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = mails
@@ -111,7 +112,8 @@ fn exclusive_use_that_the_end_of_its_shard_cuts_short_lets_go_of_nothing() {
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
-    let volume = Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
+    let volume =
+        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
     let (peers, mut mails) = Peers::new(1);
     let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
     let holder = shard.clone();

@@ -43,12 +43,14 @@ pub(super) fn room(problems: &mut Problems<'_>, pools: &[ReadPool], volumes: &[R
             Member::Memory(bytes) => Some(*bytes),
             Member::Device(_) => None,
         });
-        let Some(smallest) = sizes.collect::<Option<Vec<_>>>().and_then(|sizes| sizes.into_iter().min()) else {
+        let Some(smallest) = sizes.collect::<Option<Vec<_>>>().and_then(|sizes| sizes.into_iter().min())
+        else {
             continue;
         };
         let slots = u16::try_from(pool.members.len()).unwrap_or(u16::MAX);
         let journal = default_journal_bytes(smallest);
-        match Geometry::plan(pool.level, slots, pool.unit_bytes, smallest, DEFAULT_CATALOGUE_BLOCKS, journal) {
+        match Geometry::plan(pool.level, slots, pool.unit_bytes, smallest, DEFAULT_CATALOGUE_BLOCKS, journal)
+        {
             Ok(geometry) => volumes_fit(problems, read, &geometry, volumes),
             Err(error) => add_text(problems, read.members_span.clone(), &error),
         }
@@ -56,9 +58,7 @@ pub(super) fn room(problems: &mut Problems<'_>, pools: &[ReadPool], volumes: &[R
 }
 
 fn volumes_fit(problems: &mut Problems<'_>, read: &ReadPool, geometry: &Geometry, volumes: &[ReadVolume]) {
-    let lives_here = |read_volume: &&ReadVolume| {
-        matches!(&read_volume.volume.backing, Backing::Pool(name) if *name == read.pool.name)
-    };
+    let lives_here = |read_volume: &&ReadVolume| matches!(&read_volume.volume.backing, Backing::Pool(name) if *name == read.pool.name);
     let mut rows = 0;
     for volume in volumes.iter().filter(lives_here) {
         rows += volume.volume.size_bytes.div_ceil(geometry.row_bytes());

@@ -178,8 +178,7 @@ fn every_key_of_a_pool_is_read() {
     assert_eq!((tank.name.as_str(), tank.level), ("tank", Level::Raid6));
     let file = |path: &str| Member::File(PathBuf::from(path));
     let device = Member::Device(PathBuf::from("/dev/sdc"));
-    let members =
-        [file("/srv/fels/pool/m0.img"), file("/srv/fels/m1.img"), file("/var/fels/m2.img"), device];
+    let members = [file("/srv/fels/pool/m0.img"), file("/srv/fels/m1.img"), file("/var/fels/m2.img"), device];
     assert_eq!(tank.members, members);
     assert_eq!((tank.member_bytes, tank.unit_bytes, tank.integrity), (Some(1 << 30), 128 << 10, false));
     assert_eq!(quick.members, [Member::Memory(64 << 20), Member::Memory(64 << 20)]);

@@ -33,7 +33,8 @@ impl Machine {
         let reactor: Reactor = self.node.reactor();
         let (ring, plan) = (reactor.ring().clone(), plan.clone());
         let done = self.world.block_on(&reactor, async move {
-            let (mut assembled, _locks) = assemble(&ring, &plan, 1).await.map_err(|error| error.to_string())?;
+            let (mut assembled, _locks) =
+                assemble(&ring, &plan, 1).await.map_err(|error| error.to_string())?;
             let result = work(&ring, &mut assembled).await;
             let core = assembled.pool().core(0, &ring).map_err(|error| error.to_string())?;
             assembled.pool().keep(&core);
@@ -118,7 +119,11 @@ fn members_are_found_in_any_order_and_with_one_missing() {
     let plan = plan("tank", Level::Raid5, [3, 2, 1, 0]);
     assert_eq!(machine.absent(&plan).unwrap(), ["/m2 is not there, or empty"]);
     assert_eq!(read(&machine, &plan), ALL_THERE);
-    assert_eq!(machine.node.file_length(&path(2)), None, "a missing member of a pool that exists is not made");
+    assert_eq!(
+        machine.node.file_length(&path(2)),
+        None,
+        "a missing member of a pool that exists is not made"
+    );
     machine.node.remove_file(&path(0)).unwrap();
     let said = read(&machine, &plan).unwrap_err();
     assert!(said.contains("2 of its 4 members are missing") && said.contains("hint:"), "{said}");
@@ -139,7 +144,10 @@ fn nothing_is_written_to_a_member_that_is_not_the_pools() {
         assert_eq!(machine.absent(&plan).unwrap(), [words]);
         assert_eq!(read(&machine, &plan), ALL_THERE);
         let length = machine.node.file_length(&path(1)).unwrap() as usize;
-        assert!(machine.node.file_bytes(&path(1), 0, length).unwrap() == content, "{words}: it was written to");
+        assert!(
+            machine.node.file_bytes(&path(1), 0, length).unwrap() == content,
+            "{words}: it was written to"
+        );
     }
 }
 
