@@ -88,9 +88,8 @@ impl Volume {
 
     pub(crate) fn to_toml(&self) -> String {
         let Self { name, size, place, block_size, .. } = self;
-        let mut text = format!(
-            "[[volume]]\nname = \"{name}\"\nsize = \"{size}\"\n{place}\nblock_size = {block_size}\n"
-        );
+        let mut text =
+            format!("[[volume]]\nname = \"{name}\"\nsize = \"{size}\"\n{place}\nblock_size = {block_size}\n");
         if let Some((user, secret)) = &self.chap {
             let _ = writeln!(text, "chap = [{{ user = \"{user}\", secret = \"{secret}\" }}]");
         }

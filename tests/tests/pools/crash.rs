@@ -9,9 +9,18 @@ use beds::{Bed, Pool, Tool, Volume, wait_until};
 const ROUNDS: usize = 6;
 
 fn load(url: &str, journal: &str) -> Tool {
-    lab("run")
-        .args(["--target", url, "--rw=randrw", "--bs=8k", "--depth=8", "--jobs=2", "--rwmix=30"])
-        .args(["--warmup=0", "--time=60s", "--size=16m", "--flush-every=8", "--verify", "--timeout=2s", "--journal", journal])
+    lab("run").args(["--target", url, "--rw=randrw", "--bs=8k", "--depth=8", "--jobs=2", "--rwmix=30"]).args(
+        [
+            "--warmup=0",
+            "--time=60s",
+            "--size=16m",
+            "--flush-every=8",
+            "--verify",
+            "--timeout=2s",
+            "--journal",
+            journal,
+        ],
+    )
 }
 
 #[test]
@@ -26,7 +35,10 @@ fn what_was_durable_is_there_after_kill_9() {
             let url = if round % 2 == 0 { node.url("demo") } else { node.nbd_url("demo") };
             let mut running = load(&url, journal).start();
             let began = || std::fs::metadata(journal).is_ok_and(|journal| journal.len() > 4096);
-            assert!(wait_until(Duration::from_secs(20), began), "{raid}, round {round}: the load does not begin");
+            assert!(
+                wait_until(Duration::from_secs(20), began),
+                "{raid}, round {round}: the load does not begin"
+            );
             std::thread::sleep(Duration::from_millis(300 + fastrand::u64(..400)));
             assert!(running.is_running(), "{raid}, round {round}: {}", running.stderr_so_far());
             node.kill9();
@@ -39,7 +51,10 @@ fn what_was_durable_is_there_after_kill_9() {
             node.restart();
             let verify = lab("verify").args(["--target", &node.url("demo"), "--journal", journal]);
             let verified = verify.run().expect_success();
-            assert!(!verified.stdout.contains(" 0 blocks had to be durable"), "{raid}, round {round}: {verified}");
+            assert!(
+                !verified.stdout.contains(" 0 blocks had to be durable"),
+                "{raid}, round {round}: {verified}"
+            );
             println!("{raid}, round {round}: {}", verified.stdout.trim());
         }
     }

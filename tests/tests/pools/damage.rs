@@ -59,7 +59,9 @@ fn nbd_says_eio() {
         }
         node.wait_for_log("cannot be read or rebuilt");
         // Written as a whole it is good again.
-        let _ = qemu_io(&node.nbd_url("demo"), &["write -P 0x33 3M 4k", "read -P 0x33 3M 4k"]).run().expect_success();
+        let _ = qemu_io(&node.nbd_url("demo"), &["write -P 0x33 3M 4k", "read -P 0x33 3M 4k"])
+            .run()
+            .expect_success();
         node.terminate();
         node.restart();
         let commands = ["read -P 0x11 2M 1M", "read -P 0x33 3M 4k", "read -P 0x22 3076k 1M"];

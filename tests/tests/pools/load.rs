@@ -11,7 +11,14 @@ const LEVELS: [(&str, usize); 6] =
 
 fn fio(url: &str, rw: &str, size: &str) -> Tool {
     Tool::new("fio")
-        .args(["--name=load", "--ioengine=nbd", "--iodepth=16", "--numjobs=2", "--thread", "--group_reporting"])
+        .args([
+            "--name=load",
+            "--ioengine=nbd",
+            "--iodepth=16",
+            "--numjobs=2",
+            "--thread",
+            "--group_reporting",
+        ])
         .args([&format!("--bs={size}"), "--size=8m", "--offset_increment=8m", "--randrepeat=1"])
         .args(["--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"])
         .arg(format!("--rw={rw}"))
@@ -71,7 +78,10 @@ fn patterns_over_iscsi_read_back_over_nbd() {
                 "read -P 0x33 9M 64k",
                 "read -P 0 10M 1M",
             ];
-            let _ = qemu_io(&node.url("demo"), &read).run().expect_success();
+            // QEMU's iSCSI asks 4096-byte volumes for holes in pieces that it then refuses itself (its own assertion, on any
+            // kind of volume): those are read over NBD alone.
+            let url = if block_size == 512 { node.url("demo") } else { node.nbd_url("demo") };
+            let _ = qemu_io(&url, &read).run().expect_success();
             node.terminate();
             node.restart();
             let _ = qemu_io(&node.nbd_url("demo"), &read).run().expect_success();
@@ -86,9 +96,17 @@ fn the_last_block_of_a_full_pool_can_be_written() {
     // raid0 of two members of 8 MiB: what `free` says, to the last row.
     let pool = Pool::files("tank", "raid0", 2).member_size("8MiB");
     let bed = |size: &str| Bed::with([Volume::on_pool("demo", size, "tank")]).pool(pool.clone()).nbd();
-    let Err(refusal) = bed("16MiB").try_start() else { panic!("16 MiB do not fit beside labels and journal") };
+    let Err(refusal) = bed("16MiB").try_start() else {
+        panic!("16 MiB do not fit beside labels and journal")
+    };
     assert!(refusal.stderr.contains("the volumes of the pool `tank`"), "{}", refusal.stderr);
     let node = bed("12MiB").start();
-    let commands = ["write -P 0x77 0 12M", "flush", "read -P 0x77 0 12M", "write -P 0x78 12284k 4k", "read -P 0x78 12284k 4k"];
+    let commands = [
+        "write -P 0x77 0 12M",
+        "flush",
+        "read -P 0x77 0 12M",
+        "write -P 0x78 12284k 4k",
+        "read -P 0x78 12284k 4k",
+    ];
     let _ = qemu_io(&node.nbd_url("demo"), &commands).run().expect_success();
 }

@@ -37,7 +37,8 @@ fn a_pool_lives_on_block_devices() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut devices: Vec<Loop> =
         (0..4).map(|index| Loop::new(&folder.path().join(format!("disk{index}")))).collect();
-    let pool = |devices: &[Loop]| Pool::on("tank", "raid6", devices.iter().map(|device| device.0.to_str().unwrap()));
+    let pool =
+        |devices: &[Loop]| Pool::on("tank", "raid6", devices.iter().map(|device| device.0.to_str().unwrap()));
     let bed = |devices: &[Loop]| {
         let volume = Volume::on_pool("demo", "64MiB", "tank");
         Bed::with([volume]).pool(pool(devices)).data(&folder.path().join("data")).nbd()

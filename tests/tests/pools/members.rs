@@ -53,7 +53,10 @@ fn a_pool_is_found_on_another_node_in_any_order_and_with_one_missing() {
     let away = there.path().join("away.img");
     std::fs::rename(here.path().join("m2.img"), &away).unwrap();
     let said = read(bed(there.path(), members([1, 2, 3, 0])));
-    assert!(said.contains("degraded: 1 of 4 members out\n") && said.contains("m2.img is not there"), "{said}");
+    assert!(
+        said.contains("degraded: 1 of 4 members out\n") && said.contains("m2.img is not there"),
+        "{said}"
+    );
     std::fs::rename(&away, here.path().join("m2.img")).unwrap();
     let said = read(bed(there.path(), members([1, 2, 3, 0])));
     assert!(!said.contains("degraded"), "{said}");
@@ -65,7 +68,9 @@ fn members_that_were_spoiled_while_the_node_was_stopped() {
     let spoils: [(&str, Spoil); 4] = [
         ("is not there, or empty", |path| std::fs::remove_file(path).unwrap()),
         ("is not there, or empty", |path| drop(File::create(path).unwrap())),
-        ("its end is gone", |path| File::options().write(true).open(path).unwrap().set_len(20 << 20).unwrap()),
+        ("its end is gone", |path| {
+            File::options().write(true).open(path).unwrap().set_len(20 << 20).unwrap()
+        }),
         ("has no label of a pool, but something else on it", |path| {
             let bytes: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(64 << 20).collect();
             std::fs::write(path, bytes).unwrap();
@@ -105,7 +110,8 @@ fn what_cannot_be_is_refused_with_a_sentence() {
     assert!(!data.path().join("blank.img").exists(), "nothing is made when something is wrong");
     let _running = bed(data.path(), Pool::files("tank", "raid5", 3)).start();
     let elsewhere = tempfile::tempdir().unwrap();
-    let members = ["m0.img", "m1.img", "m2.img"].map(|name| data.path().join(name).to_str().unwrap().to_owned());
+    let members =
+        ["m0.img", "m1.img", "m2.img"].map(|name| data.path().join(name).to_str().unwrap().to_owned());
     let other = Bed::with([volume()]).pool(Pool::on("tank", "raid5", members)).data(elsewhere.path());
     let Err(refusal) = other.try_start() else { panic!("two nodes have one pool") };
     assert!(refusal.stderr.contains("in use by another process"), "{}", refusal.stderr);
