@@ -215,19 +215,43 @@ impl Keeper {
     pub(super) async fn checkpoint(&mut self) {
         let oldest = self.shared().oldest();
         self.shared().bitmap.turn();
-        let slots = self.used();
-        for slot in members(slots) {
-            self.write_table(slot).await;
+        // A member that fails meanwhile may lack what the journal is about to forget: that has to stand in the bitmap, and
+        // in the labels that it is out, before.
+        loop {
+            let slots = self.used();
+            for slot in members(slots) {
+                self.write_table(slot).await;
+            }
+            self.note_failed();
+            if !self.shared().states.all_in_sync() {
+                self.write_bitmap().await;
+            }
+            self.flush(slots).await;
+            if self.used() == slots {
+                break;
+            }
         }
-        if !self.shared().states.all_in_sync() {
-            self.write_bitmap().await;
-        }
-        self.flush(slots).await;
         self.shared().bitmap.settle();
         self.label.retired = oldest;
         self.write_labels(None).await;
         self.shared().retired.store(oldest, Ordering::Release);
         self.shared().segments.retire(oldest);
+    }
+
+    /// The label learns which members have failed of which no message has come yet.
+    fn note_failed(&mut self) {
+        let since = self.label.generation + 1;
+        let mut any = false;
+        for slot in members(self.core.shared.states.out()) {
+            let state = &mut self.label.slots[slot].state;
+            if !matches!(state, SlotState::Out { .. }) {
+                *state = SlotState::Out { cause: Cause::WriteError, since };
+                any = true;
+            }
+        }
+        if any {
+            self.shared().bitmap.keep_recent();
+        }
     }
 
     fn used(&self) -> Slots {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ring::{Buffer, Receiver, Ring, mailbox};
 
 use super::bitmap::Bitmap;
-use super::core::{PoolCore, Shared};
+use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
     BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState, TablePage,
     VolumeEntry, bitmap_block, catalogue,
@@ -20,6 +20,7 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
+use crate::limits::POOL_MEMBER_STALL;
 use crate::request::Request;
 
 /// Bytes of the table that are read or written at once.
@@ -141,7 +142,15 @@ impl Pool {
         let mut labelled = Vec::with_capacity(members.len());
         for member in members {
             let place = member.place().to_string();
-            match read_label(ring, &member).await? {
+            let label = match read_label(ring, &member).await {
+                // As one that is missing: whether the others suffice is seen later.
+                Err(PoolError::Io { cause, .. }) => {
+                    tracing::error!(pool = name, "member {place} cannot be used: {cause}");
+                    continue;
+                }
+                label => label?,
+            };
+            match label {
                 Some(label) => labelled.push(Labelled { member: Arc::new(member), label }),
                 None => {
                     let why = format!("{place} has no label of a pool; hint: it may be another disk: take it from the list, or `fels pool replace` with it");
@@ -432,19 +441,24 @@ impl PoolCore {
     }
 }
 
-/// The newest label of a member; none of a blank one.
+/// The newest label of a member; none of a blank one. One that cannot be read is an error: nobody knows what it has.
 pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<Label>, PoolError> {
     let stack = member.stack(ring)?;
     let mut newest: Option<Label> = None;
-    let mut damaged = None;
+    let (mut damaged, mut unreadable) = (None, None);
     // The tail of a member that is a file or device ends where the label says; of one whose head is damaged, where it
     // ends itself.
     let mut places = vec![0, member.bytes().saturating_sub(BLOCK as u64)];
     let mut index = 0;
     while let Some(place) = places.get(index).copied() {
         index += 1;
-        let completion = stack.submit(Request::read(place, Buffer::new(BLOCK))).await;
-        if completion.result.is_err() {
+        let read = stack.submit(Request::read(place, Buffer::new(BLOCK)));
+        let Some(completion) = ring.timeout(POOL_MEMBER_STALL, read).await else {
+            unreadable = Some(Trouble::Stall);
+            break;
+        };
+        if let Err(error) = completion.result {
+            unreadable = Some(Trouble::Error(error));
             continue;
         }
         match Label::decode(&completion.buffer) {
@@ -461,13 +475,18 @@ pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<La
             Err(error) => damaged = Some(error),
         }
     }
-    match (newest, damaged) {
-        (Some(label), _) => Ok(Some(label)),
-        (None, Some(error)) => Err(PoolError::Refused {
+    match (newest, damaged, unreadable) {
+        (_, _, Some(cause @ Trouble::Stall)) | (None, _, Some(cause)) => Err(PoolError::Io {
+            pool: String::new(),
+            place: member.place().to_string(),
+            cause: cause.to_string(),
+        }),
+        (Some(label), _, _) => Ok(Some(label)),
+        (None, Some(error), None) => Err(PoolError::Refused {
             pool: String::new(),
             why: format!("{}: {error}", member.place()),
         }),
-        (None, None) => Ok(None),
+        (None, None, None) => Ok(None),
     }
 }
 

@@ -18,6 +18,9 @@ use super::layout::{Row, Slots, members, set};
 /// Bytes of the journal that are read at once.
 const READ: usize = 1 << 20;
 
+/// More transactions than there can be under way at once: one for each core.
+const NUMBERS_LEFT_OUT: u64 = 1 << 16;
+
 /// A transaction as it was found.
 struct Found {
     /// Of the first part that was whole.
@@ -49,7 +52,9 @@ impl PoolCore {
         for (_, found) in found.range(retired..) {
             self.replay(found).await;
         }
-        let next = (highest + 1).max(retired).max(1);
+        // A member that is away may have the begin of transactions that nobody else has. Should it come back, they are not
+        // to be taken for new ones: their numbers are left out.
+        let next = (highest + 1).max(retired).max(1) + NUMBERS_LEFT_OUT;
         self.shared.next.store(next, Ordering::SeqCst);
         self.shared.retired.store(retired, Ordering::SeqCst);
     }
