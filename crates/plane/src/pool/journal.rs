@@ -111,6 +111,10 @@ pub(super) struct Journal {
     unfinished: RefCell<VecDeque<(u64, usize)>>,
 }
 
+fn rows_of(changes: &[Change]) -> Vec<u64> {
+    changes.iter().map(|change| change.row).collect()
+}
+
 impl PoolCore {
     /// Writes changes of one row to the journal. When this ends, those that are given back are durable: all of them,
     /// unless there is an error. A row that is too wide for one transaction takes several.
@@ -193,7 +197,8 @@ impl PoolCore {
         self.until(|| shared.is_labelled()).await;
         let unusable = out | failed;
         if !shared.states.all_in_sync() {
-            self.note_in_bitmap(&batch).await;
+            let changes = batch.iter().flat_map(|waiting| rows_of(&waiting.changes.borrow())).collect();
+            self.note_in_bitmap(changes).await;
         }
         for waiting in batch {
             let changes = waiting.changes.borrow();
@@ -313,16 +318,20 @@ impl PoolCore {
     }
 
     /// What is changed while a member is out is noted for it, on stable media.
-    async fn note_in_bitmap(&self, batch: &[Rc<Waiting>]) {
-        let mut rows = Vec::new();
-        for waiting in batch {
-            rows.extend(waiting.changes.borrow().iter().map(|change| change.row));
-        }
-        let bitmap = &self.shared.bitmap;
-        rows.retain(|row| bitmap.set(*row));
-        if !rows.is_empty() {
+    async fn note_in_bitmap(&self, mut rows: Vec<u64>) {
+        let (bitmap, states) = (&self.shared.bitmap, &self.shared.states);
+        loop {
+            rows.retain(|row| bitmap.set(*row));
+            if rows.is_empty() {
+                return;
+            }
             self.shared.keeper.send(Message::Bitmap).ok();
-            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row))).await;
+            // When the last member is back, the keeper clears all bits: then nobody lacks these rows.
+            let is_cleared = || rows.iter().any(|row| !bitmap.is_set(*row));
+            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row)) || is_cleared()).await;
+            if states.all_in_sync() {
+                return;
+            }
         }
     }
 
@@ -346,7 +355,14 @@ impl PoolCore {
         let core = self.clone();
         self.ring.spawn(async move {
             for Committed { changes, number } in committed {
+                let rows = rows_of(&changes);
                 core.write_places(changes).await;
+                // A checkpoint that ended meanwhile has not flushed this. A member that goes out from now on may lack it,
+                // as may one that went out since it was acknowledged.
+                rows.iter().for_each(|row| core.shared.bitmap.touch(*row));
+                if !core.shared.states.all_in_sync() {
+                    core.note_in_bitmap(rows).await;
+                }
                 core.finish(number);
             }
             drop(locked);

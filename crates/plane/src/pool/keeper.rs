@@ -72,12 +72,16 @@ pub(super) struct Keeper {
     /// As it was last written, but for member, slot and end.
     label: Label,
     volumes: Vec<VolumeEntry>,
+    /// The transaction from which on a recovery had to look when the last checkpoint began: what was before is in one place
+    /// of each page of the table at least.
+    once_written: u64,
 }
 
 impl Keeper {
     /// `label`: any member's newest one.
     pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
-        Keeper { core, label, volumes }
+        let once_written = label.retired;
+        Keeper { core, label, volumes, once_written }
     }
 
     fn shared(&self) -> &Shared {
@@ -90,7 +94,7 @@ impl Keeper {
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
         loop {
-            let changed = self.shared().next.load(Ordering::SeqCst) != checkpointed;
+            let changed = self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
             let message = if changed {
                 ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             } else {
@@ -100,7 +104,7 @@ impl Keeper {
                 Some(Message::Out { slot, cause }) => self.take_out(slot, cause).await,
                 Some(Message::Checkpoint) => {
                     let next = self.shared().next.load(Ordering::SeqCst);
-                    if next != checkpointed || self.shared().segments.is_short() {
+                    if next != checkpointed || !self.is_written_twice() || self.shared().segments.is_short() {
                         self.checkpoint().await;
                         checkpointed = next;
                     }
@@ -193,7 +197,7 @@ impl Keeper {
     async fn close(&mut self) {
         self.shared().closing.store(true, Ordering::Release);
         self.core.until(|| self.shared().oldest() == self.shared().next.load(Ordering::SeqCst)).await;
-        self.checkpoint().await;
+        self.checkpoint_twice().await;
         self.label.clean = true;
         self.write_labels(None).await;
         self.shared().closed.store(true, Ordering::Release);
@@ -211,7 +215,19 @@ impl Keeper {
         self.shared().labelled.fetch_max(changes, Ordering::AcqRel);
     }
 
-    /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place.
+    /// Whether the journal has forgotten all that was in its place at the last checkpoint.
+    fn is_written_twice(&self) -> bool {
+        self.label.retired == self.once_written
+    }
+
+    /// As a checkpoint, for what is to be forgotten altogether.
+    pub(super) async fn checkpoint_twice(&mut self) {
+        self.checkpoint().await;
+        self.checkpoint().await;
+    }
+
+    /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place, and
+    /// whose checksums are in both places of their pages: one of them may turn out to be damaged.
     pub(super) async fn checkpoint(&mut self) {
         let oldest = self.shared().oldest();
         self.shared().bitmap.turn();
@@ -232,10 +248,11 @@ impl Keeper {
             }
         }
         self.shared().bitmap.settle();
-        self.label.retired = oldest;
+        let retired = std::mem::replace(&mut self.once_written, oldest);
+        self.label.retired = retired;
         self.write_labels(None).await;
-        self.shared().retired.store(oldest, Ordering::Release);
-        self.shared().segments.retire(oldest);
+        self.shared().retired.store(retired, Ordering::Release);
+        self.shared().segments.retire(retired);
     }
 
     /// The label learns which members have failed of which no message has come yet.

@@ -222,7 +222,8 @@ impl Pool {
         }
         label.clean = false;
         let mut keeper = Keeper::new(core, label, volumes.clone());
-        keeper.checkpoint().await;
+        // All segments of the journal are free from now on.
+        keeper.checkpoint_twice().await;
         shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
         self.volumes = volumes;
         self.put_seed(keeper.label().clone(), receiver);
@@ -371,18 +372,26 @@ impl PoolCore {
         let shared = &self.shared;
         let decode = |bytes| TablePage::decode(bytes, &shared.id, slot as u16, page);
         let (one, other) = (decode(&pair[..BLOCK]), decode(&pair[BLOCK..]));
+        let is_alone = one.is_none() || other.is_none();
         let best = match (one, other) {
             (Some(one), Some(other)) if other.0 > one.0 => Some(other),
             (None, other) => other,
             (one, _) => one,
         };
         match best {
-            Some((generation, entries)) => shared.table.load(slot, page, generation, entries),
+            Some((generation, entries)) => {
+                shared.table.load(slot, page, generation, entries);
+                // A page that was never written is in one place only.
+                if is_alone && generation > 1 {
+                    shared.table.mark(slot, page);
+                }
+            }
             None => {
                 tracing::error!(pool = shared.name, "member {slot}: page {page} of the table is damaged at both places");
                 // Nothing fits an entry that no block can have: what redundancy gives is taken.
                 let entries = std::iter::repeat_n(super::core::NO_CHECKSUM, super::format::table_page::ENTRIES);
                 shared.table.load(slot, page, 1, entries);
+                shared.table.mark(slot, page);
             }
         }
     }
@@ -512,11 +521,13 @@ fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
                 "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
             )));
         }
-        // Both were used without the other.
+        // Both were used without the other: one that was out when the others went on knows one of those as good.
         let out = |label: &Label, member: &Id| {
             label.slots.iter().any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
         };
-        if out(label, &other.label.member) && out(&other.label, &label.member) {
+        let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
+        let is_parted = label.slots.iter().filter(in_sync).all(|slot| out(&other.label, &slot.member));
+        if out(label, &other.label.member) && is_parted {
             return Err(refused(format!(
                 "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
                 newest.member.place()

@@ -121,7 +121,7 @@ impl Machine {
     }
 
     /// Lets an accident happen to a member, if the plan affords it. Says whether it did.
-    pub fn befall(&self, atlas: &mut Atlas, slot: usize, accident: &Accident) -> bool {
+    pub fn befall(&mut self, atlas: &mut Atlas, slot: usize, accident: &Accident) -> bool {
         let bad = atlas.bad(&self.node);
         let (cost, columns) = self.cost(atlas, accident);
         let affords = match cost {
@@ -134,6 +134,9 @@ impl Machine {
         }
         if cost == Cost::Member {
             atlas.away |= 1 << slot;
+        }
+        if matches!(accident, Accident::Detach | Accident::Stall) {
+            self.mute |= 1 << slot;
         }
         let (node, path) = (&self.node, path(slot));
         match accident.clone() {
@@ -208,7 +211,8 @@ impl Machine {
     }
 
     /// What ails members that are still there ends; what was done stays.
-    pub fn repair(&self) {
+    pub fn repair(&mut self) {
+        self.mute = 0;
         for slot in 0..self.plan.slots {
             self.node.repair(&path(slot));
             self.node.release(&path(slot));

@@ -45,6 +45,8 @@ pub struct Machine {
     pub volumes: Vec<VolumeEntry>,
     /// Members that are not given to the pool.
     pub absent: Slots,
+    /// Members that do not answer.
+    pub mute: Slots,
     running: Option<Running>,
 }
 
@@ -78,7 +80,7 @@ impl Machine {
         let (geometry, volumes, locks) = made.map_err(|error| Failure::of(&error))?;
         drop((locks, reactor));
         node.kill();
-        Ok(Machine { world, node, plan, geometry, volumes, absent: 0, running: None })
+        Ok(Machine { world, node, plan, geometry, volumes, absent: 0, mute: 0, running: None })
     }
 
     /// Serves the pool. The power goes at the end of `patience`, if that is given: then it is false.

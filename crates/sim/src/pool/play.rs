@@ -267,7 +267,7 @@ impl History {
         if out & !atlas.away != 0 {
             return Err(Failure(format!("members {:b} are out, though only {:b} had accidents", out, atlas.away)));
         }
-        atlas.away = out | self.machine.absent | self.ailing();
+        atlas.away = out | self.machine.absent | self.machine.mute | self.ailing();
         if Row::new(&self.machine.geometry, 0).survives(atlas.away) {
             atlas.mended();
         }
@@ -292,7 +292,7 @@ impl History {
 
     /// Waits until all members that can be are in sync.
     fn resync(&mut self) -> Result<(), Failure> {
-        if self.machine.absent | self.ailing() != 0 {
+        if self.machine.absent | self.machine.mute | self.ailing() != 0 {
             return Ok(());
         }
         let end = self.machine.world.now() + Duration::from_secs(60);
