@@ -215,7 +215,14 @@ impl<'a> Columns<'a> {
         touched = (touched | self.row.parity_slots()) & !gone;
         let entries = members(touched).flat_map(|slot| self.entries(slot).collect::<Vec<_>>()).collect();
         let blocks = members(touched).map(|slot| (slot, std::mem::take(&mut self.bytes[slot]))).collect();
-        Some(Change { row: self.number, positions: self.positions.clone(), touched, erase: false, entries, blocks })
+        Some(Change {
+            row: self.number,
+            positions: self.positions.clone(),
+            touched,
+            erase: false,
+            entries,
+            blocks,
+        })
     }
 
     /// Makes whole in memory what redundancy can make whole. Says which blocks were found to be bad and are good now:
@@ -231,7 +238,9 @@ impl<'a> Columns<'a> {
     fn mend_column(&mut self, index: usize, mended: &mut Vec<(usize, usize)>) {
         let slots = self.states.len();
         let missing = |state: Block| matches!(state, Block::Wrong | Block::Unreadable | Block::Gone);
-        let bad = (0..slots).filter(|slot| missing(self.states[*slot][index])).fold(0, |bad, slot| bad | 1u64 << slot);
+        let bad = (0..slots)
+            .filter(|slot| missing(self.states[*slot][index]))
+            .fold(0, |bad, slot| bad | 1u64 << slot);
         if bad == 0 {
             return;
         }

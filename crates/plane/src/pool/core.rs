@@ -2,8 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ring::{Buffer, PooledFuture, Ring, Sender};
@@ -15,12 +15,12 @@ use super::journal::Journal;
 use super::keeper::Message;
 use super::layout::{Row, Slots};
 use super::locks::{RowLocks, Waiting, moment};
-use super::segments::Segments;
 use super::maintain::ScrubReport;
 use super::member::{Member, MemberError};
+use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
 use crate::request::{Extent, Request, Verb};
@@ -99,13 +99,16 @@ impl Shared {
     }
 }
 
+/// A member, and this core's way to it.
+type Opened = (Arc<Member>, Rc<Stack>);
+
 /// A pool on one core.
 pub struct PoolCore {
     pub(super) shared: Arc<Shared>,
     pub(super) index: usize,
     pub(super) ring: Ring,
     /// A stack for each slot that is there, with the member that it is of.
-    members: RefCell<Vec<Option<(Arc<Member>, Rc<Stack>)>>>,
+    members: RefCell<Vec<Option<Opened>>>,
     /// How many replacements it knows.
     replaced: Cell<u64>,
     pub(super) waiting: Waiting,
@@ -196,10 +199,9 @@ impl PoolCore {
                 return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
             };
             match self.ring.timeout(POOL_MEMBER_STALL, member.submit(request)).await {
-                Some(completion) => Answer {
-                    result: completion.result.map_err(Trouble::Error),
-                    buffer: completion.buffer,
-                },
+                Some(completion) => {
+                    Answer { result: completion.result.map_err(Trouble::Error), buffer: completion.buffer }
+                }
                 None => Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() },
             }
         })
@@ -311,22 +313,15 @@ pub(super) enum Trouble {
     /// It is not there.
     #[error("it is not there")]
     Away,
+    /// Somebody wants it so.
+    #[error("it is not to be used")]
+    Unwanted,
     /// It does not answer.
     #[error("no answer for {} seconds", POOL_MEMBER_STALL.as_secs())]
     Stall,
     /// It said why.
     #[error(transparent)]
     Error(Error),
-}
-
-impl Trouble {
-    /// What is told to whoever asked.
-    pub(super) fn into_error(self, kind: ErrorKind, context: &'static str) -> Error {
-        match self {
-            Trouble::Error(error) => Error::caused(kind, context, std::io::Error::other(error)),
-            other => Error::caused(kind, context, std::io::Error::other(other.to_string())),
-        }
-    }
 }
 
 /// What a block that was read turned out to be.

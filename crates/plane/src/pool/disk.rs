@@ -88,7 +88,8 @@ impl PoolDisk {
         let mut at = 0;
         let mut rows: Vec<(u64, Vec<(Piece, Content<'_>)>)> = Vec::new();
         for piece in self.pieces(extent) {
-            let content = bytes.map_or(Content::Zeroes, |bytes| Content::Bytes(&bytes[at..at + piece.length]));
+            let content =
+                bytes.map_or(Content::Zeroes, |bytes| Content::Bytes(&bytes[at..at + piece.length]));
             at += piece.length;
             match rows.last_mut() {
                 Some((row, pieces)) if *row == piece.row => pieces.push((piece, content)),
@@ -96,7 +97,8 @@ impl PoolDisk {
             }
         }
         for rows in rows.chunks(AT_ONCE) {
-            let writes = rows.iter().map(|(row, pieces)| PooledFuture::future(self.core.write_row(*row, pieces)));
+            let writes =
+                rows.iter().map(|(row, pieces)| PooledFuture::future(self.core.write_row(*row, pieces)));
             for result in join(writes.collect()).await {
                 result?;
             }

@@ -40,7 +40,8 @@ impl Change {
     pub(super) fn write(row: u64, positions: Range<usize>, mut blocks: Vec<(usize, Buffer)>) -> Change {
         blocks.sort_unstable_by_key(|(slot, _)| *slot);
         let touched = blocks.iter().fold(0, |touched, (slot, _)| touched | 1 << slot);
-        let entries = blocks.iter().flat_map(|(_, bytes)| bytes.chunks_exact(BLOCK).map(block_entry)).collect();
+        let entries =
+            blocks.iter().flat_map(|(_, bytes)| bytes.chunks_exact(BLOCK).map(block_entry)).collect();
         Change { row, positions, touched, erase: false, entries, blocks }
     }
 
@@ -182,14 +183,7 @@ impl PoolCore {
         let touched = batch.iter().fold(0, |touched, waiting| {
             waiting.changes.borrow().iter().fold(touched, |touched, change| touched | change.touched)
         }) & !out;
-        // Announced before a number is taken, so that no checkpoint passes it.
-        let mut unfinished = self.journal.unfinished.borrow_mut();
-        if unfinished.is_empty() {
-            shared.oldest[self.index].store(shared.next.load(Ordering::SeqCst), Ordering::SeqCst);
-        }
-        let number = shared.next.fetch_add(1, Ordering::SeqCst);
-        unfinished.push_back((number, batch.len()));
-        drop(unfinished);
+        let number = self.next_number(batch.len());
         for waiting in &batch {
             waiting.changes.borrow().iter().for_each(|change| shared.bitmap.touch(change.row));
         }
@@ -210,12 +204,28 @@ impl PoolCore {
                 Ok(number)
             } else {
                 self.finish(number);
-                Err(Error::new(ErrorKind::Failed, "writing the journal of a pool: too many of its members fail"))
+                Err(Error::new(
+                    ErrorKind::Failed,
+                    "writing the journal of a pool: too many of its members fail",
+                ))
             };
             drop(changes);
             waiting.outcome.replace(Some(outcome));
             waiting.done.notify();
         }
+    }
+
+    /// The number of a transaction of so many tasks.
+    fn next_number(&self, tasks: usize) -> u64 {
+        let shared = &self.shared;
+        let mut unfinished = self.journal.unfinished.borrow_mut();
+        // Announced before the number is taken, so that no checkpoint passes it.
+        if unfinished.is_empty() {
+            shared.oldest[self.index].store(shared.next.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+        let number = shared.next.fetch_add(1, Ordering::SeqCst);
+        unfinished.push_back((number, tasks));
+        number
     }
 
     /// Writes the parts of a transaction to all members that it touches. Gives those that did not take theirs.
@@ -379,7 +389,12 @@ impl PoolCore {
             if change.erase {
                 for slot in members(change.touched & !gone) {
                     slots.push(None);
-                    writes.push(self.discard_unit(slot, change.row, change.positions.start, change.positions.len()));
+                    writes.push(self.discard_unit(
+                        slot,
+                        change.row,
+                        change.positions.start,
+                        change.positions.len(),
+                    ));
                 }
             }
             for (slot, blocks) in change.blocks {

@@ -9,7 +9,7 @@ use ring::{Buffer, Receiver};
 
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Label, Slot, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Label, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
@@ -114,7 +114,7 @@ impl Keeper {
                 Some(Message::Rebuilt { slot }) => self.rebuilt(slot).await,
                 Some(Message::Scrub) => self.scrub(),
                 Some(Message::Offline { slot }) => {
-                    self.core.fail(slot, Cause::Administrator, &Trouble::Away);
+                    self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted);
                 }
                 Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
                 Some(Message::Close) | None => return self.close().await,
@@ -316,7 +316,12 @@ impl Keeper {
             for number in 0..shared.geometry.bitmap_blocks {
                 let first = (number as usize * bitmap_block::WORDS).min(words.len());
                 let mut block = Buffer::new(BLOCK);
-                bitmap_block::encode(&shared.id, number, words[first..].iter().take(bitmap_block::WORDS).copied().collect::<Vec<_>>().as_slice(), &mut block);
+                bitmap_block::encode(
+                    &shared.id,
+                    number,
+                    words[first..].iter().take(bitmap_block::WORDS).copied().collect::<Vec<_>>().as_slice(),
+                    &mut block,
+                );
                 let request = Request::write(shared.geometry.bitmap_place(number), block).with(Flags::FUA);
                 writes.push((slot, self.core.ask(slot, request)));
             }
@@ -332,16 +337,12 @@ impl Keeper {
 
     /// Changes which volumes there are.
     pub(super) async fn set_volumes(&mut self, volumes: Vec<VolumeEntry>) -> Result<(), Error> {
-        let bytes = catalogue::encode(&volumes, &self.shared().geometry)
-            .map_err(|error| Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error)))?;
+        let bytes = catalogue::encode(&volumes, &self.shared().geometry).map_err(|error| {
+            Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error))
+        })?;
         self.write_labels(Some((&bytes, volumes.len() as u32))).await;
         self.volumes = volumes;
         Ok(())
-    }
-
-    /// The volumes.
-    pub(super) fn volumes(&self) -> &[VolumeEntry] {
-        &self.volumes
     }
 
     /// Writes the labels of all members that are used: first the catalogue, if it is another one, then heads, then tails.
@@ -391,10 +392,5 @@ impl Keeper {
     /// The label as it stands.
     pub(super) fn label(&self) -> &Label {
         &self.label
-    }
-
-    /// The slots as the label has them.
-    pub(super) fn slots(&mut self) -> &mut Vec<Slot> {
-        &mut self.label.slots
     }
 }

@@ -68,7 +68,10 @@ impl PoolCore {
         Counters::add(&self.shared.counters.lost, lost);
         let Some(change) = columns.level_out(gone) else { return };
         report.uneven.fetch_add(1, Ordering::Relaxed);
-        tracing::warn!(pool = self.shared.name, "row {number}: blocks that fit their checksums do not fit one another");
+        tracing::warn!(
+            pool = self.shared.name,
+            "row {number}: blocks that fit their checksums do not fit one another"
+        );
         let (committed, result) = self.commit(vec![change]).await;
         self.put_in_place(committed, locked);
         if let Err(error) = result {
@@ -129,7 +132,11 @@ impl PoolCore {
         let shared = self.shared.clone();
         let mut saved = self.ring.now();
         let mut written = shared.next.load(Ordering::Relaxed);
-        tracing::info!(pool = shared.name, "member {slot} is being rebuilt from row {}", shared.states.cursor(slot));
+        tracing::info!(
+            pool = shared.name,
+            "member {slot} is being rebuilt from row {}",
+            shared.states.cursor(slot)
+        );
         loop {
             let row = shared.states.cursor(slot);
             if shared.states.rebuilding() & 1 << slot == 0 || shared.stops() {
@@ -243,9 +250,9 @@ impl Columns<'_> {
     /// The change that makes blocks fit one another which all fit their checksums: parity follows data, copies follow
     /// the first. `None` when they do.
     fn level_out(&mut self, gone: Slots) -> Option<Change> {
-        let whole = (0..self.slots()).filter(|slot| gone & 1 << slot == 0).all(|slot| {
-            self.states(slot).iter().all(|state| *state == Block::Good)
-        });
+        let whole = (0..self.slots())
+            .filter(|slot| gone & 1 << slot == 0)
+            .all(|slot| self.states(slot).iter().all(|state| *state == Block::Good));
         if !whole || gone != 0 {
             return None;
         }

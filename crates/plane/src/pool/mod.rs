@@ -12,6 +12,7 @@ mod core;
 mod disk;
 mod events;
 pub mod format;
+mod handle;
 mod join;
 mod journal;
 mod keeper;
@@ -31,8 +32,9 @@ mod write;
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;
-pub use maintain::ScrubReport;
+pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, Status};
 pub use level::{Level, LevelError};
+pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};
 

@@ -8,14 +8,16 @@ use ring::{Buffer, Receiver, Ring, mailbox};
 
 use super::bitmap::Bitmap;
 use super::core::{PoolCore, Shared, Trouble};
+use super::events::Counters;
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState, TablePage,
-    VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState,
+    TablePage, VolumeEntry, bitmap_block, catalogue,
 };
 use super::keeper::{Keeper, Message};
 use super::layout::{Row, members};
 use super::level::Level;
 use super::locks::RowLocks;
+use super::maintain::ScrubReport;
 use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
@@ -53,7 +55,9 @@ pub enum PoolError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A member cannot be read or written.
-    #[error("member {place} of pool {pool} cannot be used: {cause}; hint: check the disk, and leave it out if redundancy allows")]
+    #[error(
+        "member {place} of pool {pool} cannot be used: {cause}; hint: check the disk, and leave it out if redundancy allows"
+    )]
     Io {
         /// Which pool.
         pool: String,
@@ -63,7 +67,9 @@ pub enum PoolError {
         cause: String,
     },
     /// Somebody's data would be overwritten.
-    #[error("{place} is not blank: it is a member of the pool {pool}; hint: import that pool, or wipe its label if nobody needs it")]
+    #[error(
+        "{place} is not blank: it is a member of the pool {pool}; hint: import that pool, or wipe its label if nobody needs it"
+    )]
     NotBlank {
         /// Which member.
         place: String,
@@ -95,7 +101,12 @@ struct Labelled {
 
 impl Pool {
     /// Makes a pool of blank members.
-    pub async fn make(ring: &Ring, options: &PoolOptions, members: Vec<Member>, cores: usize) -> Result<Pool, PoolError> {
+    pub async fn make(
+        ring: &Ring,
+        options: &PoolOptions,
+        members: Vec<Member>,
+        cores: usize,
+    ) -> Result<Pool, PoolError> {
         for member in &members {
             if let Some(label) = read_label(ring, member).await? {
                 return Err(PoolError::NotBlank { place: member.place().to_string(), pool: label.name });
@@ -122,12 +133,22 @@ impl Pool {
             clean: true,
             geometry,
             retired: 1,
-            catalogue: CatalogueReference { generation: 1, volumes: 0, checksum: catalogue::checksum(&[]), copy: 0 },
+            catalogue: CatalogueReference {
+                generation: 1,
+                volumes: 0,
+                checksum: catalogue::checksum(&[]),
+                copy: 0,
+            },
             name: options.name.clone(),
             slots,
             spares: Vec::new(),
         };
-        let pool = Pool::new(label, members.into_iter().map(|member| Some(Arc::new(member))).collect(), Vec::new(), cores);
+        let pool = Pool::new(
+            label,
+            members.into_iter().map(|member| Some(Arc::new(member))).collect(),
+            Vec::new(),
+            cores,
+        );
         let core = pool.core(0, ring)?;
         core.format().await.map_err(|(slot, cause)| pool.failed(slot, cause))?;
         let (label, receiver) = pool.take_seed().expect("nobody else has it yet");
@@ -138,7 +159,12 @@ impl Pool {
     }
 
     /// Opens the pool whose members these are, in any order.
-    pub async fn open(ring: &Ring, name: &str, members: Vec<Member>, cores: usize) -> Result<Pool, PoolError> {
+    pub async fn open(
+        ring: &Ring,
+        name: &str,
+        members: Vec<Member>,
+        cores: usize,
+    ) -> Result<Pool, PoolError> {
         let mut labelled = Vec::with_capacity(members.len());
         for member in members {
             let place = member.place().to_string();
@@ -150,13 +176,13 @@ impl Pool {
                 }
                 label => label?,
             };
-            match label {
-                Some(label) => labelled.push(Labelled { member: Arc::new(member), label }),
-                None => {
-                    let why = format!("{place} has no label of a pool; hint: it may be another disk: take it from the list, or `fels pool replace` with it");
-                    return Err(PoolError::Refused { pool: name.to_owned(), why });
-                }
-            }
+            let Some(label) = label else {
+                let why = format!(
+                    "{place} has no label of a pool; hint: it may be another disk: take it from the list, or `fels pool replace` with it"
+                );
+                return Err(PoolError::Refused { pool: name.to_owned(), why });
+            };
+            labelled.push(Labelled { member: Arc::new(member), label });
         }
         let label = choose(name, &labelled)?;
         let mut places: Vec<Option<Arc<Member>>> = label.slots.iter().map(|_| None).collect();
@@ -186,7 +212,9 @@ impl Pool {
                     shared.states.rebuild(slot, cursor);
                 }
                 // It is back, and gets what it has missed.
-                SlotState::Out { since, cause } if cause != Cause::Administrator && shared.member(slot).is_some() => {
+                SlotState::Out { since, cause }
+                    if cause != Cause::Administrator && shared.member(slot).is_some() =>
+                {
                     *state = SlotState::Rebuilding { since, cursor: 0, by_bitmap: true };
                     shared.states.rebuild(slot, 0);
                 }
@@ -213,12 +241,14 @@ impl Pool {
         }
         core.load_bitmap().await;
         let volumes = core.load_catalogue(&label).await.ok_or_else(|| {
-            self.refused("no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned())
+            self.refused(
+                "no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned(),
+            )
         })?;
-        if !label.clean {
-            core.recover(label.retired).await;
-        } else {
+        if label.clean {
             shared.next.store(label.retired.max(1), Ordering::SeqCst);
+        } else {
+            core.recover(label.retired).await;
         }
         label.clean = false;
         let mut keeper = Keeper::new(core, label, volumes.clone());
@@ -244,10 +274,10 @@ impl Pool {
             states: SlotStates::new(members.len()),
             members: Mutex::new(members),
             replaced: AtomicU64::new(0),
-            scrub: Default::default(),
+            scrub: ScrubReport::default(),
             closing: AtomicBool::new(false),
             bitmap: Bitmap::new(&geometry),
-            counters: Default::default(),
+            counters: Counters::default(),
             next: AtomicU64::new(1),
             retired: AtomicU64::new(1),
             oldest: (0..cores).map(|_| AtomicU64::new(u64::MAX)).collect(),
@@ -275,7 +305,14 @@ impl Pool {
     }
 
     /// Adds a volume of so many bytes, in the first rows that are free.
-    pub async fn add_volume(&mut self, ring: &Ring, id: Id, name: &str, bytes: u64, block_size: u32) -> Result<(), PoolError> {
+    pub async fn add_volume(
+        &mut self,
+        ring: &Ring,
+        id: Id,
+        name: &str,
+        bytes: u64,
+        block_size: u32,
+    ) -> Result<(), PoolError> {
         let (label, receiver) = self.take_seed().expect("before it is kept");
         let rows = bytes.div_ceil(self.shared.geometry.row_bytes());
         let extents = super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows)
@@ -339,7 +376,10 @@ impl PoolCore {
                 for (index, pair) in bytes.chunks_exact_mut(2 * BLOCK).enumerate() {
                     let page = first + index as u64;
                     let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation: 1 };
-                    head.encode(std::iter::repeat_n(0, super::format::table_page::ENTRIES), &mut pair[BLOCK..]);
+                    head.encode(
+                        std::iter::repeat_n(0, super::format::table_page::ENTRIES),
+                        &mut pair[BLOCK..],
+                    );
                     self.shared.table.written(slot, page, 1);
                 }
                 let request = Request::write(geometry.table_page_place(first, 0), bytes);
@@ -378,22 +418,21 @@ impl PoolCore {
             (None, other) => other,
             (one, _) => one,
         };
-        match best {
-            Some((generation, entries)) => {
-                shared.table.load(slot, page, generation, entries);
-                // A page that was never written is in one place only.
-                if is_alone && generation > 1 {
-                    shared.table.mark(slot, page);
-                }
-            }
-            None => {
-                tracing::error!(pool = shared.name, "member {slot}: page {page} of the table is damaged at both places");
-                // Nothing fits an entry that no block can have: what redundancy gives is taken.
-                let entries = std::iter::repeat_n(super::core::NO_CHECKSUM, super::format::table_page::ENTRIES);
-                shared.table.load(slot, page, 1, entries);
+        if let Some((generation, entries)) = best {
+            // A page that was never written is in one place only.
+            if is_alone && generation > 1 {
                 shared.table.mark(slot, page);
             }
+            return shared.table.load(slot, page, generation, entries);
         }
+        tracing::error!(
+            pool = shared.name,
+            "member {slot}: page {page} of the table is damaged at both places"
+        );
+        // An entry that hardly any block has: what redundancy gives is taken.
+        let entries = std::iter::repeat_n(super::core::NO_CHECKSUM, super::format::table_page::ENTRIES);
+        shared.table.load(slot, page, 1, entries);
+        shared.table.mark(slot, page);
     }
 
     /// Blocks of a member; zeroes where it cannot be read.
@@ -523,7 +562,10 @@ fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
         }
         // Both were used without the other: one that was out when the others went on knows one of those as good.
         let out = |label: &Label, member: &Id| {
-            label.slots.iter().any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
+            label
+                .slots
+                .iter()
+                .any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
         };
         let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
         let is_parted = label.slots.iter().filter(in_sync).all(|slot| out(&other.label, &slot.member));

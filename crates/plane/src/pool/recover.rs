@@ -18,8 +18,9 @@ use super::layout::{Row, Slots, members, set};
 /// Bytes of the journal that are read at once.
 const READ: usize = 1 << 20;
 
-/// More transactions than there can be under way at once: one for each core.
-const NUMBERS_LEFT_OUT: u64 = 1 << 16;
+/// Numbers that a member that is away may have seen beyond those that are here: the transactions that were under way, one
+/// for each core. They are not given again, else its old parts would be taken for those of new transactions when it is back.
+const UNSEEN: u64 = 1 << 16;
 
 /// A transaction as it was found.
 struct Found {
@@ -52,9 +53,7 @@ impl PoolCore {
         for (_, found) in found.range(retired..) {
             self.replay(found).await;
         }
-        // A member that is away may have the begin of transactions that nobody else has. Should it come back, they are not
-        // to be taken for new ones: their numbers are left out.
-        let next = (highest + 1).max(retired).max(1) + NUMBERS_LEFT_OUT;
+        let next = (highest + 1).max(retired) + UNSEEN;
         self.shared.next.store(next, Ordering::SeqCst);
         self.shared.retired.store(retired, Ordering::SeqCst);
     }
@@ -145,7 +144,8 @@ impl PoolCore {
     async fn replay_update(self: &Rc<Self>, head: &UpdateHead, entries: &[u32], parts: Vec<(usize, Part)>) {
         let row = Row::new(self.geometry(), head.row);
         let gone = self.gone(head.row);
-        let right = parts.iter().filter(|(_, part)| part.is_some()).fold(0, |right, (slot, _)| right | 1u64 << slot);
+        let right =
+            parts.iter().filter(|(_, part)| part.is_some()).fold(0, |right, (slot, _)| right | 1u64 << slot);
         let counters = &self.shared.counters;
         if !is_made(row, gone, head.touched, right) {
             Counters::count(&counters.dropped);
@@ -163,7 +163,14 @@ impl PoolCore {
         } else if head.touched & !gone & !right == 0 {
             let blocks = parts.into_iter().filter_map(|(slot, part)| part.map(|part| (slot, part)));
             let entries = entries.to_vec();
-            Change { row: head.row, positions, touched: head.touched, erase: false, entries, blocks: blocks.collect() }
+            Change {
+                row: head.row,
+                positions,
+                touched: head.touched,
+                erase: false,
+                entries,
+                blocks: blocks.collect(),
+            }
         } else {
             self.rebuild_update(head, positions, entries, parts, gone).await
         };
@@ -227,7 +234,8 @@ impl PoolCore {
 
 /// Whether the blocks of a part are what its entries say.
 fn fits(blocks: &[u8], entries: impl Iterator<Item = u32>) -> bool {
-    blocks.chunks_exact(BLOCK).zip(entries).all(|(block, entry)| {
-        matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry
-    })
+    blocks
+        .chunks_exact(BLOCK)
+        .zip(entries)
+        .all(|(block, entry)| matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry)
 }

@@ -86,7 +86,8 @@ impl Table {
     pub fn page(&self, slot: usize, page: u64) -> impl Iterator<Item = u32> + '_ {
         let entries = &self.slots[slot].entries;
         let first = page as usize * ENTRIES;
-        (first..first + ENTRIES).map(|block| entries.get(block).map_or(0, |entry| entry.load(Ordering::Acquire)))
+        (first..first + ENTRIES)
+            .map(|block| entries.get(block).map_or(0, |entry| entry.load(Ordering::Acquire)))
     }
 
     /// Takes in a page as it was found on its member, with its generation.

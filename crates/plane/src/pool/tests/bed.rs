@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use ring::sim::{Node, World};
 use ring::{Buffer, File, Reactor, Ring};
@@ -11,8 +9,7 @@ use ring::{Buffer, File, Reactor, Ring};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::pool::format::Geometry;
-use crate::pool::keeper::Message;
-use crate::pool::{Level, Member, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions};
+use crate::pool::{Handle, Level, Member, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub};
 use crate::request::{Extent, Request, Verb};
 
 /// Bytes of each member.
@@ -69,12 +66,16 @@ impl Bed {
         }
     }
 
+    #[allow(clippy::unused_self, reason = "it reads better")]
     pub fn path(&self, slot: usize) -> PathBuf {
         PathBuf::from(format!("/m{slot}"))
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        (0..self.slots).map(|slot| self.path(slot)).filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0)).collect()
+        (0..self.slots)
+            .map(|slot| self.path(slot))
+            .filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0))
+            .collect()
     }
 
     /// Opens the pool on the members that are there.
@@ -141,12 +142,24 @@ impl Bed {
         self.world.block_on(&self.running.as_ref().unwrap().reactor, erase).unwrap().result
     }
 
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.core().shared().clone())
+    }
+
     /// Verifies everything.
-    pub fn scrub(&self) {
-        let shared = self.core().shared().clone();
-        shared.keeper.send(Message::Scrub).ok();
-        self.world.run_for(Duration::from_millis(1)).unwrap();
-        self.world.run_until(|| !shared.scrub.runs.load(Ordering::Relaxed)).unwrap();
+    pub fn scrub(&self) -> Scrub {
+        let handle = self.handle();
+        handle.scrub();
+        self.world.run_until(|| handle.status().scrub.runs).unwrap();
+        self.world.run_until(|| !handle.status().scrub.runs).unwrap();
+        handle.status().scrub
+    }
+
+    /// Opens a member beside those that the pool has; a new file when it is missing.
+    pub fn member(&self, path: PathBuf) -> (Member, Option<File>) {
+        let ring = self.ring();
+        let open = async move { Member::open(&ring, Place::Path(path), Some(MEMBER), None).await.unwrap() };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, open).unwrap()
     }
 
     /// Waits until all members are in sync.
