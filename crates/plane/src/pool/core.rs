@@ -58,6 +58,9 @@ pub struct Shared {
     pub(super) changes: AtomicU64,
     pub(super) labelled: AtomicU64,
     pub(super) keeper: Sender<Message>,
+    /// More failed than redundancy replaces: nothing is changed any more until the pool is opened again, which makes what
+    /// the journal has.
+    pub(super) failed: AtomicBool,
     /// The pool is being closed: nothing more is begun in the background.
     pub(super) closing: AtomicBool,
     /// The pool was closed in good order.
@@ -80,6 +83,21 @@ impl Shared {
     /// Whether the pool is being closed.
     pub(super) fn stops(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing may be changed any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Says that nothing may be changed any more.
+    pub(super) fn fail_stop(&self, what: &str) {
+        if !self.failed.swap(true, Ordering::AcqRel) {
+            tracing::error!(
+                pool = self.name,
+                "{what}: nothing is written any more; hint: bring the members back and start the node again"
+            );
+        }
     }
 
     /// The member of a slot, if it is there.

@@ -204,6 +204,8 @@ impl PoolCore {
                 Ok(number)
             } else {
                 self.finish(number);
+                // Nobody knows whether a recovery would make it: what is computed from the old blocks must not follow it.
+                shared.fail_stop("the journal could not be written");
                 Err(Error::new(
                     ErrorKind::Failed,
                     "writing the journal of a pool: too many of its members fail",
@@ -252,7 +254,9 @@ impl PoolCore {
         let payload = |slot: usize| writer.payload_blocks(slot as u16) as usize * BLOCK;
         let header_bytes = usize::from(writer.header_blocks()) * BLOCK;
         self.make_room(touched, header_bytes, &payload).await;
-        let segment = self.journal.segment.get().expect("there is one now");
+        // What failed may have left a gap in the segment, and a recovery looks no further than that.
+        let segment = self.journal.segment.get().filter(|_| !self.shared.has_failed());
+        let Some(segment) = segment else { return (0, Some(())) };
         self.journal.last.set(number);
         let parts: Vec<(usize, u64, usize)> = members(touched)
             .map(|slot| {
@@ -320,7 +324,7 @@ impl PoolCore {
             if claimed.get().is_none() {
                 self.shared.keeper.send(Message::Checkpoint).ok();
             }
-            claimed.get().is_some()
+            claimed.get().is_some() || self.shared.has_failed()
         })
         .await;
         journal.segment.set(claimed.get());
@@ -366,7 +370,12 @@ impl PoolCore {
         self.ring.spawn(async move {
             for Committed { changes, number } in committed {
                 let rows = rows_of(&changes);
-                core.write_places(changes).await;
+                if !core.write_places(changes).await {
+                    core.shared.fail_stop(
+                        "acknowledged blocks, which are in the journal, could not be written to their places",
+                    );
+                    continue;
+                }
                 // A checkpoint that ended meanwhile has not flushed this. A member that goes out from now on may lack it,
                 // as may one that went out since it was acknowledged.
                 rows.iter().for_each(|row| core.shared.bitmap.touch(*row));
@@ -380,8 +389,8 @@ impl PoolCore {
         });
     }
 
-    /// Writes changes to their places.
-    pub(super) async fn write_places(&self, changes: Vec<Change>) {
+    /// Writes changes to their places. False when a member that cannot be spared did not take its blocks.
+    pub(super) async fn write_places(&self, changes: Vec<Change>) -> bool {
         let mut writes = Vec::new();
         let mut slots = Vec::new();
         for change in changes {
@@ -404,12 +413,14 @@ impl PoolCore {
                 }
             }
         }
+        let mut done = true;
         for (slot, answer) in slots.into_iter().zip(join(writes).await) {
             if let (Some(slot), Err(trouble)) = (slot, answer.result) {
                 let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
-                self.fail(slot, cause, &trouble);
+                done &= self.fail(slot, cause, &trouble);
             }
         }
+        done
     }
 
     /// One task of a transaction is done with its places.

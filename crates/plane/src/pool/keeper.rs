@@ -196,9 +196,11 @@ impl Keeper {
     /// Everything in its place, and said so.
     async fn close(&mut self) {
         self.shared().closing.store(true, Ordering::Release);
-        self.core.until(|| self.shared().oldest() == self.shared().next.load(Ordering::SeqCst)).await;
+        let settled = || self.shared().oldest() == self.shared().next.load(Ordering::SeqCst);
+        self.core.until(|| settled() || self.shared().has_failed()).await;
         self.checkpoint_twice().await;
-        self.label.clean = true;
+        // What is not in its place is made when the pool is opened again.
+        self.label.clean = !self.shared().has_failed();
         self.write_labels(None).await;
         self.shared().closed.store(true, Ordering::Release);
     }
@@ -247,6 +249,9 @@ impl Keeper {
                 break;
             }
         }
+        if self.shared().has_failed() {
+            return;
+        }
         self.shared().bitmap.settle();
         let retired = std::mem::replace(&mut self.once_written, oldest);
         self.label.retired = retired;
@@ -275,12 +280,20 @@ impl Keeper {
         self.shared().geometry.slot_mask() & !self.shared().states.out()
     }
 
+    /// A member failed. One that cannot be spared lacks something that nobody may rely on then.
+    fn fail(&self, slot: usize, trouble: &Trouble) {
+        let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
+        if !self.core.fail(slot, cause, trouble) {
+            self.shared().fail_stop("what was written could not be made durable");
+        }
+    }
+
     /// Makes what was written to members durable.
     async fn flush(&self, slots: Slots) {
         let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush())).collect();
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result {
-                self.core.fail(slot, Cause::WriteError, &trouble);
+                self.fail(slot, &trouble);
             }
         }
     }
@@ -300,7 +313,7 @@ impl Keeper {
             });
             for answer in join(writes.collect()).await {
                 if let Err(trouble) = answer.result {
-                    self.core.fail(slot, Cause::WriteError, &trouble);
+                    self.fail(slot, &trouble);
                 }
             }
         }

@@ -16,6 +16,9 @@ use crate::limits::{POOL_BACKGROUND_CEILING, POOL_BACKGROUND_FLOOR};
 /// How often the cursor of a rebuilding is made durable.
 const SAVE: Duration = Duration::from_secs(2);
 
+/// How long a rebuilding that cannot go on waits for another member to come back.
+const AGAIN: Duration = Duration::from_secs(10);
+
 /// What a scrub found.
 #[derive(Default)]
 pub struct ScrubReport {
@@ -112,11 +115,13 @@ impl PoolCore {
             Counters::add(&shared.counters.lost, columns.lost_of(slot));
             columns.into_change_with(slot, gone & !(1 << slot))
         };
-        shared.states.advance(slot, number + 1);
         let Some(change) = change else { return };
+        // From here on requests use what the slot has of this row; they wait for its lock.
+        shared.states.advance(slot, number + 1);
         if change.touched == 1 << slot {
             // Nobody reads it before the cursor is durable, which comes after a flush: it need not be in the journal.
             self.note(&change, 0);
+            // A member that does not take them is out afterwards.
             self.write_places(vec![change]).await;
         } else {
             let (committed, result) = self.commit(vec![change]).await;
@@ -157,6 +162,11 @@ impl PoolCore {
             }
             let start = self.ring.now();
             self.rebuild_row(slot, row).await;
+            if shared.states.cursor(slot) == row {
+                // It cannot go on: another member lacks what this row needs, or this one is going out.
+                self.ring.sleep(AGAIN).await;
+                continue;
+            }
             let took = self.ring.now().since(start);
             if self.ring.now().since(saved) > SAVE {
                 saved = self.ring.now();

@@ -275,6 +275,7 @@ impl Pool {
             members: Mutex::new(members),
             replaced: AtomicU64::new(0),
             scrub: ScrubReport::default(),
+            failed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             bitmap: Bitmap::new(&geometry),
             counters: Counters::default(),

@@ -175,7 +175,9 @@ impl PoolCore {
             self.rebuild_update(head, positions, entries, parts, gone).await
         };
         self.note(&change, gone);
-        self.write_places(vec![change]).await;
+        if !self.write_places(vec![change]).await {
+            self.shared.fail_stop("what the journal has could not be written to its places");
+        }
     }
 
     /// An update of which some parts are not right: they follow from the others.

@@ -92,6 +92,12 @@ impl PoolCore {
     /// after.
     pub(super) async fn write_row(self: &Rc<Self>, number: u64, pieces: &Pieces<'_>) -> Result<(), Error> {
         let locked = self.lock(number).await;
+        if self.shared.has_failed() {
+            return Err(Error::new(
+                ErrorKind::Failed,
+                "writing to a pool that more members failed than it can replace",
+            ));
+        }
         let row = Row::new(self.geometry(), number);
         let mut changes = Vec::with_capacity(2);
         for group in groups(pieces, most_columns(self.geometry())) {
