@@ -110,7 +110,7 @@ impl Machine {
             12..15 => Accident::Drop(bytes, random.u32(1..=2)),
             15..18 if region == Region::Data => {
                 let distance = random.i64(-24..=24) * BLOCK as i64;
-                Accident::Misdirect(bytes, if distance == 0 { 512 } else { distance })
+                Accident::Misdirect(bytes, if distance == 0 { BLOCK as i64 } else { distance })
             }
             18 => Accident::Unwritable(bytes),
             19 => Accident::Unflushable,
