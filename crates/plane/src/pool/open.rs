@@ -376,12 +376,12 @@ impl PoolCore {
                 let mut bytes = Buffer::zeroed(count as usize * 2 * BLOCK);
                 for (index, pair) in bytes.chunks_exact_mut(2 * BLOCK).enumerate() {
                     let page = first + index as u64;
-                    let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation: 1 };
-                    head.encode(
-                        std::iter::repeat_n(0, super::format::table_page::ENTRIES),
-                        &mut pair[BLOCK..],
-                    );
-                    self.shared.table.written(slot, page, 1);
+                    // Generation 2 is in the first place, 1 in the second.
+                    for (place, generation) in pair.chunks_exact_mut(BLOCK).zip([2, 1]) {
+                        let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation };
+                        head.encode(std::iter::repeat_n(0, super::format::table_page::ENTRIES), place);
+                    }
+                    self.shared.table.written(slot, page, 2);
                 }
                 let request = Request::write(geometry.table_page_place(first, 0), bytes);
                 self.ask(slot, request).await.result.map_err(failed)?;
@@ -420,8 +420,8 @@ impl PoolCore {
             (one, _) => one,
         };
         if let Some((generation, entries)) = best {
-            // A page that was never written is in one place only.
-            if is_alone && generation > 1 {
+            // The other place is written at the next two checkpoints.
+            if is_alone {
                 shared.table.mark(slot, page);
             }
             return shared.table.load(slot, page, generation, entries);

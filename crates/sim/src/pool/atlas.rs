@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use plane::pool::format::table_page::ENTRIES;
-use plane::pool::format::{Geometry, VolumeEntry};
+use plane::pool::format::{Geometry, Id, TablePage, VolumeEntry};
 use plane::pool::layout::{Piece, Row, Slots, members, pieces, set};
 use ring::sim::{Fault, Node};
 
@@ -21,6 +21,8 @@ pub struct Atlas {
     volumes: Vec<VolumeEntry>,
     /// Members of which nothing has to be good: they are out, or what they keep beside the data may be wrong.
     pub away: Slots,
+    /// Blocks whose checksums are lost, until they are verified by a scrub.
+    unknown: BTreeMap<Column, Slots>,
     /// Blocks that may be lost, or were for a time: more was bad than redundancy replaces.
     doomed: BTreeMap<Column, Slots>,
     /// There was a time without enough members: any request of that time may have failed.
@@ -30,7 +32,7 @@ pub struct Atlas {
 impl Atlas {
     /// All is well.
     pub fn new(geometry: Geometry, volumes: Vec<VolumeEntry>) -> Atlas {
-        Atlas { geometry, volumes, away: 0, doomed: BTreeMap::new(), broken: false }
+        Atlas { geometry, volumes, away: 0, unknown: BTreeMap::new(), doomed: BTreeMap::new(), broken: false }
     }
 
     /// The rows of the volumes.
@@ -62,14 +64,48 @@ impl Atlas {
         let hit = |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
         let blocks = self.rows() * self.positions();
         let pages = 0..blocks.div_ceil(ENTRIES as u64);
-        let bad = pages.filter(|page| (0..2).any(|copy| hit(self.geometry.table_page_place(*page, copy))));
-        let blocks_of = |page: u64| page * ENTRIES as u64..((page + 1) * ENTRIES as u64).min(blocks);
-        bad.flat_map(blocks_of).map(|block| (block / self.positions(), block % self.positions())).collect()
+        let bad = pages.filter(|page| (0..2).all(|copy| hit(self.geometry.table_page_place(*page, copy))));
+        bad.flat_map(|page| self.columns_of_page(page)).collect()
+    }
+
+    fn columns_of_page(&self, page: u64) -> Vec<Column> {
+        let blocks = self.rows() * self.positions();
+        let blocks = page * ENTRIES as u64..((page + 1) * ENTRIES as u64).min(blocks);
+        blocks.map(|block| (block / self.positions(), block % self.positions())).collect()
+    }
+
+    /// Before the pool is opened: notes of which blocks the checksums are damaged at both places.
+    pub fn look_at_tables(&mut self, node: &Node, pool: &Id) {
+        for slot in 0..usize::from(self.geometry.slots) {
+            let plants = node.planted(&path(slot));
+            let pages = 0..(self.rows() * self.positions()).div_ceil(ENTRIES as u64);
+            let is_whole = |place: u64, page: u64| {
+                let bytes = node.file_bytes(&path(slot), place, BLOCK as usize).unwrap_or_default();
+                let unreadable = plants.iter().any(|plant| {
+                    let fails = matches!(plant.fault, Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread);
+                    fails && plant.left != Some(0) && plant.range.start < place + BLOCK && place < plant.range.end
+                });
+                !unreadable && TablePage::decode(&bytes, pool, slot as u16, page).is_some()
+            };
+            for page in pages {
+                if !(0..2).any(|copy| is_whole(self.geometry.table_page_place(page, copy), page)) {
+                    for column in self.columns_of_page(page) {
+                        *self.unknown.entry(column).or_insert(0) |= 1 << slot;
+                    }
+                }
+            }
+        }
+        self.look(node);
+    }
+
+    /// Everything was verified, and what was bad is good again or lost.
+    pub fn scrubbed(&mut self) {
+        self.unknown.clear();
     }
 
     /// The slots of each column that cannot be relied on now, but for members that are away altogether.
     pub fn bad(&self, node: &Node) -> BTreeMap<Column, Slots> {
-        let mut bad = BTreeMap::new();
+        let mut bad = self.unknown.clone();
         for slot in 0..usize::from(self.geometry.slots) {
             let damage = node.damage(&path(slot));
             let mut columns: Vec<Column> = self.columns_of_pages(&damage);
@@ -151,6 +187,11 @@ impl Atlas {
     /// Whether there are too few members.
     pub fn is_broken(&self) -> bool {
         self.broken
+    }
+
+    /// Whether anything may be lost.
+    pub fn is_doomed(&self) -> bool {
+        !self.doomed.is_empty()
     }
 
     /// The pieces of a volume's bytes.

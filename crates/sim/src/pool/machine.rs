@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plane::pool::format::{End, Geometry, Label, Slot, SlotState, VolumeEntry};
+use plane::pool::format::{End, Geometry, Id, Label, Slot, SlotState, VolumeEntry};
 use plane::pool::layout::Slots;
-use plane::pool::{Member, Place, Pool, PoolDisk, PoolError, PoolOptions, Shared};
+use plane::pool::{Handle, Member, Place, Pool, PoolDisk, PoolError, PoolOptions, Shared};
 use ring::sim::{Node, Settings, World};
 use ring::{File, Reactor, Ring};
 
@@ -151,9 +151,14 @@ impl Machine {
         &self.running.as_ref().expect("it is served").reactors[core]
     }
 
-    /// What was noticed.
-    pub fn shared(&self) -> &Shared {
-        &self.running.as_ref().expect("it is served").shared
+    /// What an administrator has of it.
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.running.as_ref().expect("it is served").shared.clone())
+    }
+
+    /// Its identity.
+    pub fn id(&self) -> Option<Id> {
+        (0..self.plan.slots).find_map(|slot| self.label(slot)).map(|label| label.pool)
     }
 
     /// Ends the process.

@@ -99,6 +99,9 @@ impl History {
             if self.random.bool() {
                 self.resync()?;
             }
+            if self.random.u8(0..4) == 0 {
+                self.scrub()?;
+            }
         }
         self.work()?;
         self.end()?;
@@ -236,10 +239,12 @@ impl History {
         for _ in 0..attempts {
             let patience = Duration::from_micros(self.random.u64(100..20_000));
             self.note(format_args!("power cut after {patience:?} of opening"));
+            self.look_at_tables();
             if self.machine.start(Some(patience)).unwrap_or(false) {
                 self.machine.cut(Cut::Power);
             }
         }
+        self.look_at_tables();
         if let Err(failure) = self.machine.start(None) {
             self.control.atlas.borrow_mut().look(&self.machine.node);
             if !self.control.atlas.borrow().is_broken() {
@@ -250,6 +255,12 @@ impl History {
         }
         self.take_stock()?;
         Ok(true)
+    }
+
+    fn look_at_tables(&self) {
+        if let Some(id) = self.machine.id() {
+            self.control.atlas.borrow_mut().look_at_tables(&self.machine.node, &id);
+        }
     }
 
     /// Everybody is there again, and well, but for what is damaged.
@@ -303,6 +314,25 @@ impl History {
             }
         }
         self.take_stock()
+    }
+
+    /// Verifies everything; parity too, which reads do not look at.
+    fn scrub(&mut self) -> Result<(), Failure> {
+        let handle = self.machine.handle();
+        handle.scrub();
+        self.machine.world.run_for(Duration::from_millis(2))?;
+        self.machine.world.run_until(|| !handle.status().scrub.runs)?;
+        let scrub = handle.status().scrub;
+        self.note(format_args!("scrubbed: {scrub:?}"));
+        let mut atlas = self.control.atlas.borrow_mut();
+        atlas.look(&self.machine.node);
+        if atlas.away == 0 && !atlas.is_doomed() {
+            if scrub.lost + scrub.uneven != 0 {
+                return Err(Failure(format!("a scrub found what must not be: {scrub:?}")));
+            }
+            atlas.scrubbed();
+        }
+        Ok(())
     }
 
     /// The number of a volume's first sector in the model.
@@ -364,10 +394,12 @@ impl History {
     fn last_look(&mut self) -> Result<(), Failure> {
         self.note("healed");
         self.heal();
+        self.look_at_tables();
         self.machine.start(None)?;
         self.take_stock()?;
         self.read_back()?;
         self.resync()?;
+        self.scrub()?;
         self.read_back()?;
         self.machine.cut(Cut::Kill);
         let slots = self.machine.plan.slots;
