@@ -133,14 +133,17 @@ impl Keeper {
 
     async fn save_cursor(&mut self, slot: usize, row: u64) {
         if let SlotState::Rebuilding { since, by_bitmap, .. } = self.label.slots[slot].state {
+            // As in `rebuilt`.
+            self.checkpoint().await;
             self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: row, by_bitmap };
             self.checkpoint().await;
         }
     }
 
     async fn rebuilt(&mut self, slot: usize) {
-        // What the rebuilding wrote is durable before anybody relies on it.
-        self.checkpoint().await;
+        // What the rebuilding wrote, which is not in the journal, is durable before anybody relies on it, and its checksums
+        // are in both places of their pages.
+        self.checkpoint_twice().await;
         if !matches!(self.label.slots[slot].state, SlotState::Rebuilding { .. })
             || self.shared().states.rebuilding() & 1 << slot == 0
         {

@@ -12,6 +12,9 @@ use super::machine::path;
 
 const BLOCK: u64 = 4096;
 
+/// The entry of a block of whose checksum nothing is known.
+const NO_CHECKSUM: u32 = 2;
+
 /// A row and a position in it.
 pub type Column = (u64, u64);
 
@@ -74,28 +77,43 @@ impl Atlas {
         blocks.map(|block| (block / self.positions(), block % self.positions())).collect()
     }
 
-    /// Before the pool is opened: notes of which blocks the checksums are damaged at both places.
-    pub fn look_at_tables(&mut self, node: &Node, pool: &Id) {
+    /// Before the pool is opened: notes of which blocks the checksums are lost. False when a page that was never written
+    /// lies in the place of one that is damaged, as nobody can tell then what is missing in it.
+    pub fn look_at_tables(&mut self, node: &Node, pool: &Id) -> bool {
+        let mut honest = true;
         for slot in 0..usize::from(self.geometry.slots) {
+            let damage = node.damage(&path(slot));
             let plants = node.planted(&path(slot));
-            let pages = 0..(self.rows() * self.positions()).div_ceil(ENTRIES as u64);
-            let is_whole = |place: u64, page: u64| {
-                let bytes = node.file_bytes(&path(slot), place, BLOCK as usize).unwrap_or_default();
-                let unreadable = plants.iter().any(|plant| {
-                    let fails = matches!(plant.fault, Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread);
+            let unreadable = |place: u64| {
+                plants.iter().any(|plant| {
+                    let fails =
+                        matches!(plant.fault, Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread);
                     fails && plant.left != Some(0) && plant.range.start < place + BLOCK && place < plant.range.end
-                });
-                !unreadable && TablePage::decode(&bytes, pool, slot as u16, page).is_some()
+                })
             };
-            for page in pages {
-                if !(0..2).any(|copy| is_whole(self.geometry.table_page_place(page, copy), page)) {
-                    for column in self.columns_of_page(page) {
+            for page in 0..(self.rows() * self.positions()).div_ceil(ENTRIES as u64) {
+                let mut best: Option<(u64, Vec<u32>, u64)> = None;
+                for place in (0..2).map(|copy| self.geometry.table_page_place(page, copy)) {
+                    let bytes = node.file_bytes(&path(slot), place, BLOCK as usize).unwrap_or_default();
+                    let decoded = TablePage::decode(&bytes, pool, slot as u16, page);
+                    if let Some((generation, entries)) = decoded.filter(|_| !unreadable(place))
+                        && best.as_ref().is_none_or(|best| generation > best.0)
+                    {
+                        best = Some((generation, entries.collect(), place));
+                    }
+                }
+                let is_hit =
+                    |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
+                honest &= best.as_ref().is_none_or(|(_, _, place)| !is_hit(*place));
+                for (index, column) in self.columns_of_page(page).into_iter().enumerate() {
+                    if best.as_ref().is_none_or(|(_, entries, _)| entries[index] == NO_CHECKSUM) {
                         *self.unknown.entry(column).or_insert(0) |= 1 << slot;
                     }
                 }
             }
         }
         self.look(node);
+        honest
     }
 
     /// Everything was verified, and what was bad is good again or lost.
