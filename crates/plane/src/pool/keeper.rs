@@ -94,7 +94,8 @@ impl Keeper {
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
         loop {
-            let changed = self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
+            let changed =
+                self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
             let message = if changed {
                 ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             } else {

@@ -531,10 +531,9 @@ pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<La
             cause: cause.to_string(),
         }),
         (Some(label), _, _) => Ok(Some(label)),
-        (None, Some(error), None) => Err(PoolError::Refused {
-            pool: String::new(),
-            why: format!("{}: {error}", member.place()),
-        }),
+        (None, Some(error), None) => {
+            Err(PoolError::Refused { pool: String::new(), why: format!("{}: {error}", member.place()) })
+        }
         (None, None, None) => Ok(None),
     }
 }

@@ -70,7 +70,8 @@ impl Machine {
             }
             Region::Table => {
                 let blocks = atlas.rows() * u64::from(geometry.blocks_per_unit());
-                let (page, _) = geometry.table_entry(random.u64(0..blocks) / u64::from(geometry.blocks_per_unit()), 0);
+                let (page, _) =
+                    geometry.table_entry(random.u64(0..blocks) / u64::from(geometry.blocks_per_unit()), 0);
                 geometry.table_page_place(page, random.u8(0..2))
             }
             Region::Journal => {

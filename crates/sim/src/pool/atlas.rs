@@ -86,9 +86,14 @@ impl Atlas {
             let plants = node.planted(&path(slot));
             let unreadable = |place: u64| {
                 plants.iter().any(|plant| {
-                    let fails =
-                        matches!(plant.fault, Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread);
-                    fails && plant.left != Some(0) && plant.range.start < place + BLOCK && place < plant.range.end
+                    let fails = matches!(
+                        plant.fault,
+                        Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread
+                    );
+                    fails
+                        && plant.left != Some(0)
+                        && plant.range.start < place + BLOCK
+                        && place < plant.range.end
                 })
             };
             for page in 0..(self.rows() * self.positions()).div_ceil(ENTRIES as u64) {
@@ -173,7 +178,8 @@ impl Atlas {
     /// Whether all of the member may be gone too.
     pub fn affords_all(&self, bad: &BTreeMap<Column, Slots>, slot: usize) -> bool {
         let away = self.away | 1 << slot;
-        let survives = |(column, slots): (&Column, &Slots)| Row::new(&self.geometry, column.0).survives(slots | away);
+        let survives =
+            |(column, slots): (&Column, &Slots)| Row::new(&self.geometry, column.0).survives(slots | away);
         Row::new(&self.geometry, 0).survives(away) && bad.iter().all(survives)
     }
 

@@ -132,7 +132,9 @@ impl Lane {
             Ok(()) => {
                 self.control.done.set(self.control.done.get() + 1);
                 let end = self.control.model.borrow_mut().end_read(run, begun, &completion.buffer);
-                end.map_err(|Failure(why)| Failure(format!("a read of volume {} at {}: {why}", self.volume, bytes.start)))
+                end.map_err(|Failure(why)| {
+                    Failure(format!("a read of volume {} at {}: {why}", self.volume, bytes.start))
+                })
             }
             Err(error) => {
                 self.control.model.borrow_mut().give_up_read(begun);
@@ -141,13 +143,21 @@ impl Lane {
         }
     }
 
-    fn judge(&self, what: &str, bytes: &std::ops::Range<u64>, is_read: bool, error: &plane::Error) -> Result<(), Failure> {
+    fn judge(
+        &self,
+        what: &str,
+        bytes: &std::ops::Range<u64>,
+        is_read: bool,
+        error: &plane::Error,
+    ) -> Result<(), Failure> {
         if self.control.tolerates(self.volume, bytes, is_read) {
             self.control.tolerated.set(self.control.tolerated.get() + 1);
             return Ok(());
         }
         let volume = self.volume;
-        Err(Failure(format!("{what} of volume {volume} at {bytes:?} fails, though redundancy suffices: {error}")))
+        Err(Failure(format!(
+            "{what} of volume {volume} at {bytes:?} fails, though redundancy suffices: {error}"
+        )))
     }
 
     async fn write(&self, wish: Wish, first: usize, count: usize) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use plane::pool::format::{End, Geometry, Id, Label, Slot, SlotState, VolumeEntry};
 use plane::pool::layout::Slots;
 use plane::pool::{Handle, Member, Place, Pool, PoolDisk, PoolError, PoolOptions, Shared};
-use ring::sim::{Node, Settings, World};
+use ring::sim::{Fault, Node, Settings, World};
 use ring::{File, Reactor, Ring};
 
 use super::plan::Plan;
@@ -187,15 +187,26 @@ impl Machine {
         labels.max_by_key(|label| label.generation)
     }
 
-    /// Members that are there and have no label any more.
+    /// Members that are there and have no label any more that can be read.
     fn unlabelled(&self) -> Slots {
         let there = (0..self.plan.slots).filter(|slot| self.absent & 1 << slot == 0);
-        there.filter(|slot| self.label(*slot).is_none()).fold(0, |slots, slot| slots | 1 << slot)
+        let lost = |slot: &usize| {
+            let lies = self.node.planted(&path(*slot)).into_iter().any(|plant| {
+                let hits = |end| {
+                    let place = self.geometry.label_place(end);
+                    plant.range.start < place + BLOCK as u64 && place < plant.range.end
+                };
+                plant.fault == Fault::Misread && End::BOTH.into_iter().any(hits)
+            });
+            lies || self.label(*slot).is_none()
+        };
+        there.filter(lost).fold(0, |slots, slot| slots | 1 << slot)
     }
 
     /// The slots of which the labels say that they are not in sync.
     pub fn not_in_sync(&self) -> Slots {
-        let newest = (0..self.plan.slots).filter_map(|slot| self.label(slot)).max_by_key(|label| label.generation);
+        let newest =
+            (0..self.plan.slots).filter_map(|slot| self.label(slot)).max_by_key(|label| label.generation);
         let slots: Vec<Slot> = newest.map_or_else(Vec::new, |label| label.slots);
         let out = slots.iter().enumerate().filter(|(_, slot)| slot.state != SlotState::InSync);
         out.fold(0, |out, (slot, _)| out | 1 << slot)

@@ -44,7 +44,8 @@ pub fn fill(bytes: &mut [u8], sector: usize, value: u64) {
     if value == 0 {
         return bytes.fill(0);
     }
-    let mixed = value.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (sector as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed =
+        value.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (sector as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let (words, _) = bytes.as_chunks_mut::<8>();
     for (index, word) in words.iter_mut().enumerate() {
         let content = match index {

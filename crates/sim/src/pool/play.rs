@@ -159,7 +159,11 @@ impl History {
                 self.machine.world.run_for(Duration::from_secs(6))?;
             }
         }
-        let until = if finishes || self.control.budget.get() == 0 { 0 } else { self.random.u32(0..self.control.budget.get()) };
+        let until = if finishes || self.control.budget.get() == 0 {
+            0
+        } else {
+            self.random.u32(0..self.control.budget.get())
+        };
         let steps = self.random.u32(0..150);
         self.go_on(until, steps)?;
         if finishes {
@@ -242,6 +246,12 @@ impl History {
 
     /// The pool is opened, after some attempts that the power ends. False when it cannot be while so many members are away.
     fn restart(&mut self) -> Result<bool, Failure> {
+        // Old members alone would be taken for good ones: nobody is there to say that they are not.
+        let old = self.machine.not_in_sync() | self.machine.absent | self.machine.mute;
+        if !Row::new(&self.machine.geometry, 0).survives(old) {
+            self.note("all come back");
+            self.heal();
+        }
         let attempts = if self.random.u8(0..3) == 0 { self.random.u32(1..=3) } else { 0 };
         for _ in 0..attempts {
             let patience = Duration::from_micros(self.random.u64(100..20_000));
@@ -286,7 +296,10 @@ impl History {
         let out = self.machine.not_in_sync();
         self.note(format_args!("open, away {:b}, not in sync {out:b}", atlas.away));
         if out & !atlas.away != 0 {
-            return Err(Failure(format!("members {:b} are out, though only {:b} had accidents", out, atlas.away)));
+            return Err(Failure(format!(
+                "members {:b} are out, though only {:b} had accidents",
+                out, atlas.away
+            )));
         }
         atlas.away = out | self.machine.absent | self.machine.mute | self.ailing();
         if Row::new(&self.machine.geometry, 0).survives(atlas.away) {
@@ -320,7 +333,10 @@ impl History {
         while self.machine.not_in_sync() != 0 {
             self.machine.world.run_for(Duration::from_millis(20))?;
             if self.machine.world.now() > end {
-                return Err(Failure(format!("members {:b} are not in sync after a minute", self.machine.not_in_sync())));
+                return Err(Failure(format!(
+                    "members {:b} are not in sync after a minute",
+                    self.machine.not_in_sync()
+                )));
             }
         }
         self.take_stock()
@@ -368,7 +384,11 @@ impl History {
         Ok(())
     }
 
-    fn read_bytes(&self, volume: usize, bytes: &std::ops::Range<u64>) -> Result<Result<Buffer, plane::Error>, Failure> {
+    fn read_bytes(
+        &self,
+        volume: usize,
+        bytes: &std::ops::Range<u64>,
+    ) -> Result<Result<Buffer, plane::Error>, Failure> {
         let (disk, request) = (
             self.machine.disk(0, volume),
             Request::read(bytes.start, Buffer::new((bytes.end - bytes.start) as usize)),
@@ -381,9 +401,12 @@ impl History {
     /// False when some of it cannot be read.
     fn read_whole(&self, volume: usize, bytes: std::ops::Range<u64>) -> Result<bool, Failure> {
         let Ok(buffer) = self.read_bytes(volume, &bytes)? else { return Ok(false) };
-        let run = Run { first: self.base(volume) + bytes.start as usize / SECTOR, count: buffer.len() / SECTOR };
+        let run =
+            Run { first: self.base(volume) + bytes.start as usize / SECTOR, count: buffer.len() / SECTOR };
         let settled = self.control.model.borrow_mut().settle(run, &buffer);
-        settled.map_err(|Failure(why)| Failure(format!("reading volume {volume} back at {}: {why}", bytes.start)))?;
+        settled.map_err(|Failure(why)| {
+            Failure(format!("reading volume {volume} back at {}: {why}", bytes.start))
+        })?;
         Ok(true)
     }
 
