@@ -378,7 +378,9 @@ impl PoolCore {
                 }
                 // A checkpoint that ended meanwhile has not flushed this. A member that goes out from now on may lack it,
                 // as may one that went out since it was acknowledged.
-                rows.iter().for_each(|row| core.shared.bitmap.touch(*row));
+                for row in &rows {
+                    core.shared.bitmap.touch(*row);
+                }
                 if !core.shared.states.all_in_sync() {
                     core.note_in_bitmap(rows).await;
                 }

@@ -1,5 +1,5 @@
 //! Pools in the seeded world: members that fail and lie under several lanes of requests, held against a model of what each
-//! sector may hold ([`model`](self)) and an atlas of what is damaged.
+//! sector may hold and an atlas of what is damaged.
 
 mod accidents;
 mod atlas;
