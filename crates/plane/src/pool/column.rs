@@ -6,7 +6,7 @@ use std::ops::Range;
 use parity::Column;
 use ring::Buffer;
 
-use super::core::{Judged, PoolCore, Trouble};
+use super::core::{Judged, NO_CHECKSUM, PoolCore, Trouble};
 use super::events::Counters;
 use super::format::{BLOCK, Cause, LOST, UNWRITTEN, block_entry};
 use super::join::join;
@@ -152,6 +152,17 @@ impl<'a> Columns<'a> {
         self.states[slot].fill(Block::Good);
     }
 
+    /// Takes over a slot's blocks that are good in `other`, of the same columns.
+    pub(super) fn put_good(&mut self, slot: usize, other: &Columns<'_>) {
+        for (index, state) in other.states(slot).iter().enumerate() {
+            if *state == Block::Good && self.states[slot][index] != Block::Good {
+                self.bytes[slot][index * BLOCK..][..BLOCK]
+                    .copy_from_slice(&other.bytes(slot)[index * BLOCK..][..BLOCK]);
+                self.states[slot][index] = Block::Good;
+            }
+        }
+    }
+
     /// A block has no bytes: it was erased, or is lost.
     pub(super) fn void(&mut self, slot: usize, index: usize, entry: u32) {
         self.bytes[slot][index * BLOCK..][..BLOCK].fill(0);
@@ -263,12 +274,15 @@ impl<'a> Columns<'a> {
         let position = self.positions.start + index;
         let entry = block_entry(self.block(slot, index));
         let table = &self.core.shared.table;
-        if entry == table.entry(slot, self.number, position) {
+        let noted = table.entry(slot, self.number, position);
+        if entry == noted {
             return true;
         }
+        // Of a page of which both places are damaged nothing is known.
+        let is_known = noted != NO_CHECKSUM;
         if wrong && found == self.block(slot, index) {
             Counters::count(&self.core.shared.counters.corrected);
-        } else if self.row.parities() > 0 {
+        } else if self.row.parities() > 0 && is_known {
             return false;
         }
         table.set(slot, self.number, position, entry);

@@ -14,7 +14,7 @@ use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, block_entry};
 use super::journal::Journal;
 use super::keeper::Message;
 use super::layout::{Row, Slots};
-use super::locks::{RowLocks, Waiting};
+use super::locks::{RowLocks, Waiting, moment};
 use super::maintain::ScrubReport;
 use super::member::{Member, MemberError};
 use super::segments::Segments;
@@ -27,6 +27,9 @@ use crate::request::{Extent, Request, Verb};
 
 /// How often something is looked at that another core does.
 const LOOK: Duration = Duration::from_micros(100);
+
+/// How often at least, when it takes longer.
+const LOOK_AT_LEAST: Duration = Duration::from_millis(2);
 
 /// What all cores share.
 pub struct Shared {
@@ -195,16 +198,20 @@ impl PoolCore {
 
     /// Takes a row, as soon as nobody else has it.
     pub(super) async fn lock(self: &Rc<Self>, row: u64) -> Locked {
+        let mut attempts = 0;
         while !self.shared.locks.try_lock(row) {
-            self.waiting.wait(&self.ring).await;
+            self.waiting.wait(&self.ring, attempts).await;
+            attempts += 1;
         }
         Locked { core: self.clone(), row }
     }
 
     /// Waits for something that another task or core does.
     pub(super) async fn until(&self, condition: impl Fn() -> bool) {
+        let mut attempts = 0;
         while !condition() {
-            self.ring.sleep(LOOK).await;
+            self.ring.sleep(moment(LOOK, LOOK_AT_LEAST, attempts)).await;
+            attempts += 1;
         }
     }
 

@@ -112,6 +112,10 @@ pub(super) struct Journal {
     unfinished: RefCell<VecDeque<(u64, usize)>>,
 }
 
+fn rows_of(changes: &[Change]) -> Vec<u64> {
+    changes.iter().map(|change| change.row).collect()
+}
+
 impl PoolCore {
     /// Writes changes of one row to the journal. When this ends, those that are given back are durable: all of them,
     /// unless there is an error. A row that is too wide for one transaction takes several.
@@ -187,7 +191,8 @@ impl PoolCore {
         self.until(|| shared.is_labelled()).await;
         let unusable = out | failed;
         if !shared.states.all_in_sync() {
-            self.note_in_bitmap(&batch).await;
+            let changes = batch.iter().flat_map(|waiting| rows_of(&waiting.changes.borrow())).collect();
+            self.note_in_bitmap(changes).await;
         }
         for waiting in batch {
             let changes = waiting.changes.borrow();
@@ -249,7 +254,9 @@ impl PoolCore {
         let payload = |slot: usize| writer.payload_blocks(slot as u16) as usize * BLOCK;
         let header_bytes = usize::from(writer.header_blocks()) * BLOCK;
         self.make_room(touched, header_bytes, &payload).await;
-        let segment = self.journal.segment.get().expect("there is one now");
+        // What failed may have left a gap in the segment, and a recovery looks no further than that.
+        let segment = self.journal.segment.get().filter(|_| !self.shared.has_failed());
+        let Some(segment) = segment else { return (0, Some(())) };
         self.journal.last.set(number);
         let parts: Vec<(usize, u64, usize)> = members(touched)
             .map(|slot| {
@@ -317,7 +324,7 @@ impl PoolCore {
             if claimed.get().is_none() {
                 self.shared.keeper.send(Message::Checkpoint).ok();
             }
-            claimed.get().is_some()
+            claimed.get().is_some() || self.shared.has_failed()
         })
         .await;
         journal.segment.set(claimed.get());
@@ -325,16 +332,20 @@ impl PoolCore {
     }
 
     /// What is changed while a member is out is noted for it, on stable media.
-    async fn note_in_bitmap(&self, batch: &[Rc<Waiting>]) {
-        let mut rows = Vec::new();
-        for waiting in batch {
-            rows.extend(waiting.changes.borrow().iter().map(|change| change.row));
-        }
-        let bitmap = &self.shared.bitmap;
-        rows.retain(|row| bitmap.set(*row));
-        if !rows.is_empty() {
+    async fn note_in_bitmap(&self, mut rows: Vec<u64>) {
+        let (bitmap, states) = (&self.shared.bitmap, &self.shared.states);
+        loop {
+            rows.retain(|row| bitmap.set(*row));
+            if rows.is_empty() {
+                return;
+            }
             self.shared.keeper.send(Message::Bitmap).ok();
-            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row))).await;
+            // When the last member is back, the keeper clears all bits: then nobody lacks these rows.
+            let is_cleared = || rows.iter().any(|row| !bitmap.is_set(*row));
+            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row)) || is_cleared()).await;
+            if states.all_in_sync() {
+                return;
+            }
         }
     }
 
@@ -358,13 +369,22 @@ impl PoolCore {
         let core = self.clone();
         self.ring.spawn(async move {
             for Committed { changes, number } in committed {
-                if core.write_places(changes).await {
-                    core.finish(number);
-                } else {
+                let rows = rows_of(&changes);
+                if !core.write_places(changes).await {
                     core.shared.fail_stop(
                         "acknowledged blocks, which are in the journal, could not be written to their places",
                     );
+                    continue;
                 }
+                // A checkpoint that ended meanwhile has not flushed this. A member that goes out from now on may lack it,
+                // as may one that went out since it was acknowledged.
+                for row in &rows {
+                    core.shared.bitmap.touch(*row);
+                }
+                if !core.shared.states.all_in_sync() {
+                    core.note_in_bitmap(rows).await;
+                }
+                core.finish(number);
             }
             drop(locked);
             core.under_way.set(core.under_way.get() - 1);

@@ -72,12 +72,16 @@ pub(super) struct Keeper {
     /// As it was last written, but for member, slot and end.
     label: Label,
     volumes: Vec<VolumeEntry>,
+    /// The transaction from which on a recovery had to look when the last checkpoint began: what was before is in one place
+    /// of each page of the table at least.
+    once_written: u64,
 }
 
 impl Keeper {
     /// `label`: any member's newest one.
     pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
-        Keeper { core, label, volumes }
+        let once_written = label.retired;
+        Keeper { core, label, volumes, once_written }
     }
 
     fn shared(&self) -> &Shared {
@@ -90,7 +94,8 @@ impl Keeper {
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
         loop {
-            let changed = self.shared().next.load(Ordering::SeqCst) != checkpointed;
+            let changed =
+                self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
             let message = if changed {
                 ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             } else {
@@ -100,7 +105,7 @@ impl Keeper {
                 Some(Message::Out { slot, cause }) => self.take_out(slot, cause).await,
                 Some(Message::Checkpoint) => {
                     let next = self.shared().next.load(Ordering::SeqCst);
-                    if next != checkpointed || self.shared().segments.is_short() {
+                    if next != checkpointed || !self.is_written_twice() || self.shared().segments.is_short() {
                         self.checkpoint().await;
                         checkpointed = next;
                     }
@@ -129,14 +134,17 @@ impl Keeper {
 
     async fn save_cursor(&mut self, slot: usize, row: u64) {
         if let SlotState::Rebuilding { since, by_bitmap, .. } = self.label.slots[slot].state {
+            // As in `rebuilt`.
+            self.checkpoint().await;
             self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: row, by_bitmap };
             self.checkpoint().await;
         }
     }
 
     async fn rebuilt(&mut self, slot: usize) {
-        // What the rebuilding wrote is durable before anybody relies on it.
-        self.checkpoint().await;
+        // What the rebuilding wrote, which is not in the journal, is durable before anybody relies on it, and its checksums
+        // are in both places of their pages.
+        self.checkpoint_twice().await;
         if !matches!(self.label.slots[slot].state, SlotState::Rebuilding { .. })
             || self.shared().states.rebuilding() & 1 << slot == 0
         {
@@ -194,7 +202,7 @@ impl Keeper {
         self.shared().closing.store(true, Ordering::Release);
         let settled = || self.shared().oldest() == self.shared().next.load(Ordering::SeqCst);
         self.core.until(|| settled() || self.shared().has_failed()).await;
-        self.checkpoint().await;
+        self.checkpoint_twice().await;
         // What is not in its place is made when the pool is opened again.
         self.label.clean = !self.shared().has_failed();
         self.write_labels(None).await;
@@ -213,27 +221,75 @@ impl Keeper {
         self.shared().labelled.fetch_max(changes, Ordering::AcqRel);
     }
 
-    /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place.
+    /// Whether the journal has forgotten all that was in its place at the last checkpoint.
+    fn is_written_twice(&self) -> bool {
+        self.label.retired == self.once_written
+    }
+
+    /// As a checkpoint, for what is to be forgotten altogether.
+    pub(super) async fn checkpoint_twice(&mut self) {
+        self.checkpoint().await;
+        self.checkpoint().await;
+    }
+
+    /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place, and
+    /// whose checksums are in both places of their pages: one of them may turn out to be damaged.
     pub(super) async fn checkpoint(&mut self) {
         let oldest = self.shared().oldest();
         self.shared().bitmap.turn();
-        let slots = self.used();
-        for slot in members(slots) {
-            self.write_table(slot).await;
+        // A member that fails meanwhile may lack what the journal is about to forget: that has to stand in the bitmap, and
+        // in the labels that it is out, before.
+        loop {
+            let slots = self.used();
+            for slot in members(slots) {
+                self.write_table(slot).await;
+            }
+            self.note_failed();
+            if !self.shared().states.all_in_sync() {
+                self.write_bitmap().await;
+            }
+            self.flush(slots).await;
+            if self.used() == slots {
+                break;
+            }
         }
-        if !self.shared().states.all_in_sync() {
-            self.write_bitmap().await;
+        if self.shared().has_failed() {
+            return;
         }
-        self.flush(slots).await;
         self.shared().bitmap.settle();
-        self.label.retired = oldest;
+        let retired = std::mem::replace(&mut self.once_written, oldest);
+        self.label.retired = retired;
         self.write_labels(None).await;
-        self.shared().retired.store(oldest, Ordering::Release);
-        self.shared().segments.retire(oldest);
+        self.shared().retired.store(retired, Ordering::Release);
+        self.shared().segments.retire(retired);
+    }
+
+    /// The label learns which members have failed of which no message has come yet.
+    fn note_failed(&mut self) {
+        let since = self.label.generation + 1;
+        let mut any = false;
+        for slot in members(self.core.shared.states.out()) {
+            let state = &mut self.label.slots[slot].state;
+            if !matches!(state, SlotState::Out { .. }) {
+                *state = SlotState::Out { cause: Cause::WriteError, since };
+                any = true;
+            }
+        }
+        if any {
+            self.shared().bitmap.keep_recent();
+        }
     }
 
     fn used(&self) -> Slots {
         self.shared().geometry.slot_mask() & !self.shared().states.out()
+    }
+
+    /// A member failed. One that cannot be spared lacks something that nobody may rely on then.
+    fn fail(&self, slot: usize, trouble: &Trouble) {
+        let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
+        if !self.core.fail(slot, cause, trouble) {
+            self.shared().fail_stop("what was written could not be made durable");
+        }
     }
 
     /// Makes what was written to members durable.
@@ -241,7 +297,7 @@ impl Keeper {
         let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush())).collect();
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result {
-                self.core.fail(slot, Cause::WriteError, &trouble);
+                self.fail(slot, &trouble);
             }
         }
     }
@@ -261,7 +317,7 @@ impl Keeper {
             });
             for answer in join(writes.collect()).await {
                 if let Err(trouble) = answer.result {
-                    self.core.fail(slot, Cause::WriteError, &trouble);
+                    self.fail(slot, &trouble);
                 }
             }
         }

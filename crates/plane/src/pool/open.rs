@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ring::{Buffer, Receiver, Ring, mailbox};
 
 use super::bitmap::Bitmap;
-use super::core::{PoolCore, Shared};
+use super::core::{PoolCore, Shared, Trouble};
 use super::events::Counters;
 use super::format::{
     BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState,
@@ -22,6 +22,7 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
+use crate::limits::POOL_MEMBER_STALL;
 use crate::request::Request;
 
 /// Bytes of the table that are read or written at once.
@@ -178,7 +179,15 @@ impl Pool {
         let mut labelled = Vec::with_capacity(members.len());
         for member in members {
             let place = member.place().to_string();
-            let Some(label) = read_label(ring, &member).await? else {
+            let label = match read_label(ring, &member).await {
+                // As one that is missing: whether the others suffice is seen later.
+                Err(PoolError::Io { cause, .. }) => {
+                    tracing::error!(pool = name, "member {place} cannot be used: {cause}");
+                    continue;
+                }
+                label => label?,
+            };
+            let Some(label) = label else {
                 let why = format!(
                     "{place} has no label of a pool; hint: it may be another disk: take it from the list, or `fels pool replace` with it"
                 );
@@ -264,7 +273,8 @@ impl Pool {
         }
         label.clean = false;
         let mut keeper = Keeper::new(core, label, volumes.clone());
-        keeper.checkpoint().await;
+        // All segments of the journal are free from now on.
+        keeper.checkpoint_twice().await;
         shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
         self.volumes = volumes;
         self.put_seed(keeper.label().clone(), receiver);
@@ -399,12 +409,12 @@ impl PoolCore {
                 let mut bytes = Buffer::zeroed(count as usize * 2 * BLOCK);
                 for (index, pair) in bytes.chunks_exact_mut(2 * BLOCK).enumerate() {
                     let page = first + index as u64;
-                    let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation: 1 };
-                    head.encode(
-                        std::iter::repeat_n(0, super::format::table_page::ENTRIES),
-                        &mut pair[BLOCK..],
-                    );
-                    self.shared.table.written(slot, page, 1);
+                    // Generation 2 is in the first place, 1 in the second.
+                    for (place, generation) in pair.chunks_exact_mut(BLOCK).zip([2, 1]) {
+                        let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation };
+                        head.encode(std::iter::repeat_n(0, super::format::table_page::ENTRIES), place);
+                    }
+                    self.shared.table.written(slot, page, 2);
                 }
                 let request = Request::write(geometry.table_page_place(first, 0), bytes);
                 self.ask(slot, request).await.result.map_err(failed)?;
@@ -436,12 +446,17 @@ impl PoolCore {
         let shared = &self.shared;
         let decode = |bytes| TablePage::decode(bytes, &shared.id, slot as u16, page);
         let (one, other) = (decode(&pair[..BLOCK]), decode(&pair[BLOCK..]));
+        let is_alone = one.is_none() || other.is_none();
         let best = match (one, other) {
             (Some(one), Some(other)) if other.0 > one.0 => Some(other),
             (None, other) => other,
             (one, _) => one,
         };
         if let Some((generation, entries)) = best {
+            // The other place is written at the next two checkpoints.
+            if is_alone {
+                shared.table.mark(slot, page);
+            }
             return shared.table.load(slot, page, generation, entries);
         }
         tracing::error!(
@@ -451,6 +466,7 @@ impl PoolCore {
         // An entry that hardly any block has: what redundancy gives is taken.
         let entries = std::iter::repeat_n(super::core::NO_CHECKSUM, super::format::table_page::ENTRIES);
         shared.table.load(slot, page, 1, entries);
+        shared.table.mark(slot, page);
     }
 
     /// Blocks of a member; zeroes where it cannot be read.
@@ -507,19 +523,24 @@ impl PoolCore {
     }
 }
 
-/// The newest label of a member; none of a blank one.
+/// The newest label of a member; none of a blank one. One that cannot be read is an error: nobody knows what it has.
 pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<Label>, PoolError> {
     let stack = member.stack(ring)?;
     let mut newest: Option<Label> = None;
-    let mut damaged = None;
+    let (mut damaged, mut unreadable) = (None, None);
     // The tail of a member that is a file or device ends where the label says; of one whose head is damaged, where it
     // ends itself.
     let mut places = vec![0, member.bytes().saturating_sub(BLOCK as u64)];
     let mut index = 0;
     while let Some(place) = places.get(index).copied() {
         index += 1;
-        let completion = stack.submit(Request::read(place, Buffer::new(BLOCK))).await;
-        if completion.result.is_err() {
+        let read = stack.submit(Request::read(place, Buffer::new(BLOCK)));
+        let Some(completion) = ring.timeout(POOL_MEMBER_STALL, read).await else {
+            unreadable = Some(Trouble::Stall);
+            break;
+        };
+        if let Err(error) = completion.result {
+            unreadable = Some(Trouble::Error(error));
             continue;
         }
         match Label::decode(&completion.buffer) {
@@ -536,12 +557,17 @@ pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<La
             Err(error) => damaged = Some(error),
         }
     }
-    match (newest, damaged) {
-        (Some(label), _) => Ok(Some(label)),
-        (None, Some(error)) => {
+    match (newest, damaged, unreadable) {
+        (_, _, Some(cause @ Trouble::Stall)) | (None, _, Some(cause)) => Err(PoolError::Io {
+            pool: String::new(),
+            place: member.place().to_string(),
+            cause: cause.to_string(),
+        }),
+        (Some(label), _, _) => Ok(Some(label)),
+        (None, Some(error), None) => {
             Err(PoolError::Refused { pool: String::new(), why: format!("{}: {error}", member.place()) })
         }
-        (None, None) => Ok(None),
+        (None, None, None) => Ok(None),
     }
 }
 
@@ -567,14 +593,16 @@ pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolErr
                 "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
             )));
         }
-        // Both were used without the other.
+        // Both were used without the other: one that was out when the others went on knows one of those as good.
         let out = |label: &Label, member: &Id| {
             label
                 .slots
                 .iter()
                 .any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
         };
-        if out(label, &other.label.member) && out(&other.label, &label.member) {
+        let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
+        let is_parted = label.slots.iter().filter(in_sync).all(|slot| out(&other.label, &slot.member));
+        if out(label, &other.label.member) && is_parted {
             return Err(refused(format!(
                 "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
                 newest.member.place()

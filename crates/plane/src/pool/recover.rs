@@ -192,7 +192,15 @@ impl PoolCore {
         let columns_count = positions.len();
         let mut columns = Columns::unknown(self, head.row, positions.clone());
         let all = set(0..usize::from(self.geometry().slots));
-        columns.read(all & !gone & !head.touched).await;
+        let untouched = all & !gone & !head.touched;
+        columns.read(untouched).await;
+        let is_good = |slot: usize| columns.states(slot).iter().all(|state| *state == Block::Good);
+        if !members(untouched).all(is_good) {
+            // More is missing than what was torn. As long as the columns are what they were before, those say what it is.
+            let mut before = Columns::load(self, head.row, positions.clone(), all).await;
+            before.mend();
+            members(untouched).for_each(|slot| columns.put_good(slot, &before));
+        }
         for (slot, part) in &parts {
             if let Some(part) = part {
                 columns.put(*slot, part);

@@ -11,6 +11,8 @@ struct SlotTable {
     entries: Box<[AtomicU32]>,
     /// One bit a page.
     changed: Box<[AtomicU64]>,
+    /// Those of which the other place is still older than the last change that was written.
+    behind: Box<[AtomicU64]>,
     /// Of each page, as it was last written.
     generations: Box<[AtomicU64]>,
 }
@@ -30,6 +32,7 @@ impl Table {
         let slot = |_| SlotTable {
             entries: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
             changed: (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            behind: (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             generations: (0..pages).map(|_| AtomicU64::new(0)).collect(),
         };
         Table { slots: (0..geometry.slots).map(slot).collect(), blocks_per_unit }
@@ -57,11 +60,15 @@ impl Table {
         (row * self.blocks_per_unit) as usize + position
     }
 
-    /// The pages of a slot that have changed since the last call, which are written by the caller now.
+    /// The pages of a slot that have changed since the last call or between that and the one before, which are written by
+    /// the caller now: so each change comes to both places of its page.
     pub fn take_changed(&self, slot: usize) -> Vec<u64> {
         let mut pages = Vec::new();
-        for (index, word) in self.slots[slot].changed.iter().enumerate() {
-            let mut bits = if word.load(Ordering::Relaxed) == 0 { 0 } else { word.swap(0, Ordering::AcqRel) };
+        let slot = &self.slots[slot];
+        for (index, (word, behind)) in slot.changed.iter().zip(&slot.behind).enumerate() {
+            let changed = if word.load(Ordering::Relaxed) == 0 { 0 } else { word.swap(0, Ordering::AcqRel) };
+            let mut bits = changed | behind.load(Ordering::Relaxed);
+            behind.store(changed, Ordering::Relaxed);
             while bits != 0 {
                 pages.push(index as u64 * 64 + u64::from(bits.trailing_zeros()));
                 bits &= bits - 1;
@@ -71,7 +78,7 @@ impl Table {
     }
 
     /// Says that a page is to be written again.
-    fn mark(&self, slot: usize, page: u64) {
+    pub fn mark(&self, slot: usize, page: u64) {
         self.slots[slot].changed[page as usize / 64].fetch_or(1 << (page % 64), Ordering::AcqRel);
     }
 
