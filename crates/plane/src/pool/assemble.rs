@@ -190,12 +190,11 @@ async fn make(
     }
     let (mut opened, mut locks) = (Vec::with_capacity(found.len()), Vec::new());
     for (found, plan) in found.into_iter().zip(&plan.members) {
-        let Opened { member, lock } = match found {
-            Found::Blank(opened) => opened,
-            _ => {
-                let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, None).await?;
-                Opened { member, lock }
-            }
+        let Opened { member, lock } = if let Found::Blank(opened) = found {
+            opened
+        } else {
+            let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, None).await?;
+            Opened { member, lock }
         };
         opened.push(member);
         locks.extend(lock);

@@ -5,13 +5,13 @@ use super::super::pool::{Member, ReadPool, add_text};
 use super::super::volume::{Backing, ReadVolume};
 use crate::size::display_bytes;
 use plane::pool::format::{DEFAULT_CATALOGUE_BLOCKS, Geometry, default_journal_bytes};
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 pub(super) fn names(problems: &mut Problems<'_>, pools: &[ReadPool]) {
-    let mut seen = HashMap::new();
+    let mut seen = HashSet::new();
     for read in pools {
         let name = read.pool.name.as_str();
-        if !name.is_empty() && seen.insert(name, ()).is_some() {
+        if !name.is_empty() && !seen.insert(name) {
             problems.add(read.name_span.clone(), format!("there are two pools `{name}`"));
         }
     }
