@@ -190,13 +190,12 @@ impl Server {
         }
         self.world.run_until(|| left.get() == 0)?;
         let shard = running.cores[0].shard.clone();
-        let flushed = self.world.block_on(&running.reactors[0], async move {
+        self.world.block_on(&running.reactors[0], async move {
             for channel in shard.volumes() {
                 channel.submit(Request::flush()).await.result.map_err(|error| Failure::of(&error))?;
             }
             close_pools(&shard).await.map_err(Failure)
-        })?;
-        flushed
+        })?
     }
 
     /// `kill -9` of the process.

@@ -69,7 +69,7 @@ fn members_that_were_spoiled_while_the_node_was_stopped() {
         ("is not there, or empty", |path| std::fs::remove_file(path).unwrap()),
         ("is not there, or empty", |path| drop(File::create(path).unwrap())),
         ("its end is gone", |path| {
-            File::options().write(true).open(path).unwrap().set_len(20 << 20).unwrap()
+            File::options().write(true).open(path).unwrap().set_len(20 << 20).unwrap();
         }),
         ("has no label of a pool, but something else on it", |path| {
             let bytes: Vec<u8> = std::iter::repeat_with(|| fastrand::u8(..)).take(64 << 20).collect();

@@ -1,6 +1,7 @@
 //! What is made of the members that a configuration names, on a simulated machine.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 
 use ring::sim::{Node, World};
 use ring::{Buffer, Reactor};
@@ -185,7 +186,7 @@ fn members_that_do_not_belong_together_are_refused() {
 #[test]
 fn a_pool_is_made_of_blank_members_only() {
     let machine = Machine::new();
-    machine.node.put_file(&path(1), &[0; MEMBER as usize]);
+    machine.node.put_file(&path(1), &vec![0; MEMBER as usize]);
     machine.node.put_file(&path(2), b"a letter to a friend");
     let tank = plan("tank", Level::Raid5, 0..3);
     let said = machine.absent(&tank).unwrap_err();
@@ -222,7 +223,6 @@ fn a_pool_that_was_closed_has_nothing_to_recover() {
     let plan = make(&machine);
     let work = async |_: &Ring, assembled: &mut Assembled| {
         let counters = &assembled.pool().shared().counters;
-        use std::sync::atomic::Ordering::Relaxed;
         (counters.replayed.load(Relaxed), counters.dropped.load(Relaxed))
     };
     assert_eq!(machine.with(&plan, work), Ok((0, 0)));
