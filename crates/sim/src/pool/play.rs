@@ -236,10 +236,10 @@ impl History {
         if self.random.bool() {
             let slot = self.random.usize(0..slots);
             let accident = self.machine.draw_accident(&atlas, &mut self.random);
-            if !matches!(accident, super::accidents::Accident::Stall) {
-                if self.machine.befall(&mut atlas, slot, &accident) {
-                    self.note(format_args!("off, member {slot}: {accident:?}"));
-                }
+            if !matches!(accident, super::accidents::Accident::Stall)
+                && self.machine.befall(&mut atlas, slot, &accident)
+            {
+                self.note(format_args!("off, member {slot}: {accident:?}"));
             }
         }
     }
