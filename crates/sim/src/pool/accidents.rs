@@ -110,8 +110,8 @@ impl Machine {
             10..12 => Accident::Misread(bytes, random.u32(1..=2)),
             12..15 => Accident::Drop(bytes, random.u32(1..=2)),
             15..18 if region == Region::Data => {
-                let distance = random.i64(-24..=24) * BLOCK as i64;
-                Accident::Misdirect(bytes, if distance == 0 { BLOCK as i64 } else { distance })
+                let distance = random.i64(-24..=24) * BLOCK.cast_signed();
+                Accident::Misdirect(bytes, if distance == 0 { BLOCK.cast_signed() } else { distance })
             }
             18 => Accident::Unwritable(bytes),
             19 => Accident::Unflushable,

@@ -54,9 +54,10 @@ impl Atlas {
         let end = self.geometry.data + self.rows() * unit;
         let from = bytes.start.clamp(self.geometry.data, end) - self.geometry.data;
         let to = bytes.end.clamp(self.geometry.data, end) - self.geometry.data;
-        let blocks = match whole_units {
-            true => from / unit * positions..to.div_ceil(unit) * positions,
-            false => from / BLOCK..to.div_ceil(BLOCK),
+        let blocks = if whole_units {
+            from / unit * positions..to.div_ceil(unit) * positions
+        } else {
+            from / BLOCK..to.div_ceil(BLOCK)
         };
         let blocks = if from < to { blocks } else { 0..0 };
         blocks.map(move |block| (block / positions, block % positions))

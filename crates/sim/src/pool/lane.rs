@@ -74,6 +74,10 @@ enum Wish {
     Flush,
 }
 
+fn bytes_of(first: usize, count: usize) -> std::ops::Range<u64> {
+    (first * SECTOR) as u64..((first + count) * SECTOR) as u64
+}
+
 impl Lane {
     /// Works until the budget is used up.
     pub async fn run(mut self) {
@@ -110,9 +114,10 @@ impl Lane {
             _ => 3 * self.row,
         };
         let mut count = random.usize(1..=most.min(self.sectors));
-        let mut first = match random.bool() {
-            true => (self.hot + random.usize(0..64)) % self.sectors,
-            false => random.usize(0..self.sectors),
+        let mut first = if random.bool() {
+            (self.hot + random.usize(0..64)) % self.sectors
+        } else {
+            random.usize(0..self.sectors)
         };
         let aligned = if random.bool() { 8 } else { self.block };
         first = first / aligned * aligned;
@@ -120,12 +125,8 @@ impl Lane {
         (wish, first, count.min(self.sectors - first))
     }
 
-    fn bytes(&self, first: usize, count: usize) -> std::ops::Range<u64> {
-        (first * SECTOR) as u64..((first + count) * SECTOR) as u64
-    }
-
     async fn read(&self, first: usize, count: usize) -> Result<(), Failure> {
-        let (bytes, run) = (self.bytes(first, count), Run { first: self.base + first, count });
+        let (bytes, run) = (bytes_of(first, count), Run { first: self.base + first, count });
         let begun = self.control.model.borrow_mut().begin_read();
         let completion = self.disk.submit(Request::read(bytes.start, Buffer::new(count * SECTOR))).await;
         match completion.result {
@@ -161,7 +162,7 @@ impl Lane {
     }
 
     async fn write(&self, wish: Wish, first: usize, count: usize) -> Result<(), Failure> {
-        let (bytes, run) = (self.bytes(first, count), Run { first: self.base + first, count });
+        let (bytes, run) = (bytes_of(first, count), Run { first: self.base + first, count });
         let zeroes = matches!(wish, Wish::Zeroes | Wish::Discard);
         let (begun, value) = self.control.model.borrow_mut().begin_write(run, zeroes);
         let extent = Extent::new(bytes.start, bytes.end - bytes.start);

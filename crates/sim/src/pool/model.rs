@@ -3,7 +3,7 @@
 //! A sector is a register: a write that is under way may have come into effect or not, an acknowledged one has, and what
 //! it found there does not come back. That holds over power cuts as well: a pool acknowledges only what is on stable media.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use crate::{Failure, SECTOR};
 
@@ -36,7 +36,7 @@ pub struct Model {
     sectors: Vec<Vec<Candidate>>,
     now: Moment,
     values: u64,
-    reads: BTreeMap<Moment, ()>,
+    reads: BTreeSet<Moment>,
 }
 
 /// Puts the bytes of `value` into a sector.
@@ -69,7 +69,7 @@ impl Model {
     /// So many sectors of zeroes.
     pub fn new(sectors: usize) -> Model {
         let zeroes = Candidate { value: 0, begun: 0, ended: Some(0), over: None };
-        Model { sectors: vec![vec![zeroes]; sectors], now: 1, values: 0, reads: BTreeMap::new() }
+        Model { sectors: vec![vec![zeroes]; sectors], now: 1, values: 0, reads: BTreeSet::new() }
     }
 
     fn tick(&mut self) -> Moment {
@@ -91,7 +91,7 @@ impl Model {
     /// A write has ended; unless it was acknowledged, it is there or not.
     pub fn end_write(&mut self, run: Run, begun: Moment, acknowledged: bool) {
         let now = self.tick();
-        let oldest = self.reads.first_key_value().map_or(now, |(moment, ())| *moment);
+        let oldest = self.reads.first().copied().unwrap_or(now);
         for sector in self.of(run) {
             for candidate in sector.iter_mut() {
                 if candidate.begun == begun {
@@ -111,7 +111,7 @@ impl Model {
     /// A read begins.
     pub fn begin_read(&mut self) -> Moment {
         let now = self.tick();
-        self.reads.insert(now, ());
+        self.reads.insert(now);
         now
     }
 
