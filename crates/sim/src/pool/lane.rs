@@ -74,6 +74,10 @@ enum Wish {
     Flush,
 }
 
+fn bytes_of(first: usize, count: usize) -> std::ops::Range<u64> {
+    (first * SECTOR) as u64..((first + count) * SECTOR) as u64
+}
+
 impl Lane {
     /// Works until the budget is used up.
     pub async fn run(mut self) {

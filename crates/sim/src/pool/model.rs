@@ -91,7 +91,7 @@ impl Model {
     /// A write has ended; unless it was acknowledged, it is there or not.
     pub fn end_write(&mut self, run: Run, begun: Moment, acknowledged: bool) {
         let now = self.tick();
-        let oldest = self.reads.first().map_or(now, |moment| *moment);
+        let oldest = self.reads.first().copied().unwrap_or(now);
         for sector in self.of(run) {
             for candidate in sector.iter_mut() {
                 if candidate.begun == begun {

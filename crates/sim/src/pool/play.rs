@@ -236,9 +236,8 @@ impl History {
         if self.random.bool() {
             let slot = self.random.usize(0..slots);
             let accident = self.machine.draw_accident(&atlas, &mut self.random);
-            if !matches!(accident, super::accidents::Accident::Stall)
-                && self.machine.befall(&mut atlas, slot, &accident)
-            {
+            let is_stall = matches!(accident, super::accidents::Accident::Stall);
+            if !is_stall && self.machine.befall(&mut atlas, slot, &accident) {
                 self.note(format_args!("off, member {slot}: {accident:?}"));
             }
         }
