@@ -197,8 +197,3 @@ impl Lane {
         }
     }
 }
-
-/// The bytes of a run of sectors.
-fn bytes_of(first: usize, count: usize) -> std::ops::Range<u64> {
-    (first * SECTOR) as u64..((first + count) * SECTOR) as u64
-}
