@@ -9,9 +9,9 @@ pub struct Bitmap {
     bits: Box<[AtomicU64]>,
     /// Those that are on stable media.
     durable: Box<[AtomicU64]>,
-    /// Rows that were changed since the last checkpoint, and between that and the one before: what a member may lack
-    /// that goes out now.
-    recent: [Box<[AtomicU64]>; 2],
+    /// Rows that were changed since the last checkpoint, between that and the one before, and between that and the one
+    /// before it: what a member may lack that goes out now. The journal forgets what is two checkpoints old.
+    recent: [Box<[AtomicU64]>; 3],
     rows_per_bit: u64,
 }
 
@@ -21,7 +21,7 @@ impl Bitmap {
         let rows_per_bit = u64::from(geometry.rows_per_bit);
         let words = geometry.rows.div_ceil(rows_per_bit).div_ceil(64) as usize;
         let zeroes = || -> Box<[AtomicU64]> { (0..words).map(|_| AtomicU64::new(0)).collect() };
-        Bitmap { bits: zeroes(), durable: zeroes(), recent: [zeroes(), zeroes()], rows_per_bit }
+        Bitmap { bits: zeroes(), durable: zeroes(), recent: [zeroes(), zeroes(), zeroes()], rows_per_bit }
     }
 
     fn place(&self, row: u64) -> (usize, u64) {
@@ -55,10 +55,10 @@ impl Bitmap {
         }
     }
 
-    /// A checkpoint has ended: what was changed before it began is on stable media.
+    /// A checkpoint has ended: the journal forgets what was changed before the one before it.
     pub fn settle(&self) {
-        for word in &self.recent[1] {
-            word.store(0, Ordering::Release);
+        for (before, oldest) in self.recent[1].iter().zip(&self.recent[2]) {
+            oldest.store(before.swap(0, Ordering::AcqRel), Ordering::Release);
         }
     }
 

@@ -18,7 +18,7 @@ use super::locks::{RowLocks, Waiting, moment};
 use super::maintain::ScrubReport;
 use super::member::{Member, MemberError};
 use super::segments::Segments;
-use super::slots::SlotStates;
+use super::slots::{SlotStates, Spared};
 use super::table::Table;
 use crate::error::Error;
 use crate::layers::Stack;
@@ -287,19 +287,20 @@ impl PoolCore {
     /// A member failed a request: it is taken out, unless the pool cannot do without. Gives whether it is out now.
     pub(super) fn fail(&self, slot: usize, cause: Cause, trouble: &Trouble) -> bool {
         let shared = &self.shared;
-        let unusable = shared.states.out() | shared.states.rebuilding() & !(1 << slot);
-        if unusable & 1 << slot != 0 {
-            return true;
-        }
-        if !Row::new(&shared.geometry, 0).survives(unusable | 1 << slot) {
+        let row = Row::new(&shared.geometry, 0);
+        let gone = shared.states.out() | shared.states.rebuilding() | 1 << slot;
+        if shared.states.out() & 1 << slot == 0 && !row.survives(gone) {
             return false;
         }
+        // Before: whoever sees that it is out waits for the labels to say so.
         shared.changes.fetch_add(1, Ordering::AcqRel);
-        if shared.states.take_out(slot) {
+        let spared = shared.states.spare(slot, |gone| row.survives(gone));
+        if spared == Spared::Now {
             tracing::error!(pool = shared.name, "member {slot} is faulted: {cause}: {trouble}");
         }
+        // In any case: the labels follow the states.
         shared.keeper.send(Message::Out { slot, cause }).ok();
-        true
+        spared != Spared::No
     }
 
     /// The slots of `row` of which nothing can be had on this core.

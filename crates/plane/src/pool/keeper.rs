@@ -151,8 +151,8 @@ impl Keeper {
             return;
         }
         self.label.slots[slot].state = SlotState::InSync;
-        self.shared().states.in_sync(slot);
         self.write_labels(None).await;
+        self.shared().states.in_sync(slot);
         tracing::info!(pool = self.shared().name, "member {slot} is rebuilt");
         if self.shared().states.all_in_sync() {
             self.shared().bitmap.clear();
@@ -212,7 +212,8 @@ impl Keeper {
     async fn take_out(&mut self, slot: usize, cause: Cause) {
         let changes = self.shared().changes.load(Ordering::Acquire);
         let since = self.label.generation + 1;
-        if !matches!(self.label.slots[slot].state, SlotState::Out { .. }) {
+        let is_out = self.shared().states.out() & 1 << slot != 0;
+        if is_out && !matches!(self.label.slots[slot].state, SlotState::Out { .. }) {
             self.label.slots[slot].state = SlotState::Out { cause, since };
             self.shared().bitmap.keep_recent();
             self.write_bitmap().await;

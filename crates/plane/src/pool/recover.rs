@@ -7,13 +7,15 @@ use std::sync::atomic::Ordering;
 
 use ring::Buffer;
 
-use super::column::{Block, Columns};
+use super::column::Columns;
 use super::core::PoolCore;
 use super::events::Counters;
 use super::format::transaction::MAX_HEADER_BLOCKS;
-use super::format::{BLOCK, Kind, LOST, NotOne, Transaction, UNWRITTEN, UpdateHead, block_entry};
+use super::format::{BLOCK, Cause, Kind, LOST, NotOne, Transaction, UNWRITTEN, UpdateHead, block_entry};
+use super::join::join;
 use super::journal::Change;
 use super::layout::{Row, Slots, members, set};
+use crate::request::Request;
 
 /// Bytes of the journal that are read at once.
 const READ: usize = 1 << 20;
@@ -50,9 +52,17 @@ impl PoolCore {
             }
         }
         let highest = found.last_key_value().map_or(0, |(number, _)| *number);
+        let mut uneven = Vec::new();
         for (_, found) in found.range(retired..) {
-            self.replay(found).await;
+            self.replay(found, &mut uneven).await;
         }
+        // Only now every block of a column is what it was last, and those without a part follow from the others.
+        for (row, positions) in uneven {
+            self.repair(row, positions).await;
+        }
+        // What was made from some of its parts only is durable before the table says so: else the next cut could leave the new
+        // entries, and nobody who has the blocks.
+        self.flush_members().await;
         let next = (highest + 1).max(retired) + UNSEEN;
         self.shared.next.store(next, Ordering::SeqCst);
         self.shared.retired.store(retired, Ordering::SeqCst);
@@ -92,7 +102,6 @@ impl PoolCore {
     /// Bytes of a member's journal. What cannot be read in one go is read block by block, and zeroes where even that
     /// fails.
     async fn read_journal(&self, slot: usize, place: u64, bytes: usize) -> Option<Buffer> {
-        use crate::request::Request;
         debug_assert!(bytes <= READ);
         let answer = self.ask(slot, Request::read(place, Buffer::new(bytes))).await;
         if answer.result.is_ok() {
@@ -109,7 +118,7 @@ impl PoolCore {
         Some(all)
     }
 
-    async fn replay(self: &Rc<Self>, found: &Found) {
+    async fn replay(self: &Rc<Self>, found: &Found, uneven: &mut Vec<(u64, Range<usize>)>) {
         let geometry = *self.geometry();
         let Ok(transaction) =
             Transaction::decode(&found.header, &self.shared.id, found.header_place, &geometry)
@@ -137,11 +146,20 @@ impl PoolCore {
                 parts.push((slot, part));
             }
             let entries: Vec<u32> = update.entries().collect();
-            self.replay_update(&head, &entries, parts).await;
+            if let Some(columns) = self.replay_update(&head, &entries, parts).await {
+                uneven.push(columns);
+            }
         }
     }
 
-    async fn replay_update(self: &Rc<Self>, head: &UpdateHead, entries: &[u32], parts: Vec<(usize, Part)>) {
+    /// Makes one update, if that is to be. Gives its columns when some of its parts are not right: those blocks follow from
+    /// the others, once these are what they were last.
+    async fn replay_update(
+        self: &Rc<Self>,
+        head: &UpdateHead,
+        entries: &[u32],
+        parts: Vec<(usize, Part)>,
+    ) -> Option<(u64, Range<usize>)> {
         let row = Row::new(self.geometry(), head.row);
         let gone = self.gone(head.row);
         let right =
@@ -149,7 +167,7 @@ impl PoolCore {
         let counters = &self.shared.counters;
         if !is_made(row, gone, head.touched, right) {
             Counters::count(&counters.dropped);
-            return;
+            return None;
         }
         Counters::count(&counters.replayed);
         let start = usize::from(head.position);
@@ -158,79 +176,92 @@ impl PoolCore {
         if self.shared.states.out() | self.shared.states.rebuilding() != 0 {
             self.shared.bitmap.set(head.row);
         }
-        let change = if head.kind == Kind::Erase {
-            Change::erase(head.row, positions, head.touched & !gone)
-        } else if head.touched & !gone & !right == 0 {
-            let blocks = parts.into_iter().filter_map(|(slot, part)| part.map(|part| (slot, part)));
-            let entries = entries.to_vec();
-            Change {
-                row: head.row,
-                positions,
-                touched: head.touched,
-                erase: false,
-                entries,
-                blocks: blocks.collect(),
-            }
-        } else {
-            self.rebuild_update(head, positions, entries, parts, gone).await
+        let erase = head.kind == Kind::Erase;
+        let blocks = parts.into_iter().filter_map(|(slot, part)| part.map(|part| (slot, part)));
+        let mut blocks: Vec<(usize, Buffer)> = blocks.collect();
+        let mut lacking = if erase { 0 } else { head.touched & !gone & !right };
+        if lacking != 0 {
+            // What else is bad can be repaired as long as the columns are what they were before.
+            self.repair(head.row, positions.clone()).await;
+            lacking = self.complete(head, entries, &mut blocks, lacking).await;
+        }
+        let change = Change {
+            row: head.row,
+            positions: positions.clone(),
+            touched: head.touched,
+            erase,
+            entries: entries.to_vec(),
+            blocks: if erase { Vec::new() } else { blocks },
         };
         self.note(&change, gone);
         if !self.write_places(vec![change]).await {
             self.shared.fail_stop("what the journal has could not be written to its places");
         }
+        (lacking != 0).then_some((head.row, positions))
     }
 
-    /// An update of which some parts are not right: they follow from the others.
-    async fn rebuild_update(
+    /// Adds the blocks that are lacking and follow from those of the update and from what else lies in its columns. Gives
+    /// the slots of which they do not, because a later update is in its place already.
+    async fn complete(
         self: &Rc<Self>,
         head: &UpdateHead,
-        positions: Range<usize>,
         entries: &[u32],
-        parts: Vec<(usize, Part)>,
-        gone: Slots,
-    ) -> Change {
-        let columns_count = positions.len();
-        let mut columns = Columns::unknown(self, head.row, positions.clone());
+        blocks: &mut Vec<(usize, Buffer)>,
+        lacking: Slots,
+    ) -> Slots {
+        let start = usize::from(head.position);
+        let count = usize::from(head.columns);
+        let mut columns = Columns::unknown(self, head.row, start..start + count);
         let all = set(0..usize::from(self.geometry().slots));
-        let untouched = all & !gone & !head.touched;
-        columns.read(untouched).await;
-        let is_good = |slot: usize| columns.states(slot).iter().all(|state| *state == Block::Good);
-        if !members(untouched).all(is_good) {
-            // More is missing than what was torn. As long as the columns are what they were before, those say what it is.
-            let mut before = Columns::load(self, head.row, positions.clone(), all).await;
-            before.mend();
-            members(untouched).for_each(|slot| columns.put_good(slot, &before));
+        columns.read(all & !self.gone(head.row) & !head.touched).await;
+        for (slot, part) in blocks.iter() {
+            columns.put(*slot, part);
         }
-        for (slot, part) in &parts {
-            if let Some(part) = part {
-                columns.put(*slot, part);
-            }
-        }
-        // A block that is known to be lost stays so; its bytes are zeroes.
-        for (index, slot) in members(head.touched).enumerate() {
-            for column in 0..columns_count {
-                if matches!(entries[index * columns_count + column], LOST | UNWRITTEN) {
-                    columns.void(slot, column, entries[index * columns_count + column]);
+        let wanted = |slot: usize| {
+            let before = (head.touched & ((1 << slot) - 1)).count_ones() as usize;
+            &entries[before * count..][..count]
+        };
+        for slot in members(head.touched) {
+            for (index, entry) in wanted(slot).iter().enumerate() {
+                if matches!(*entry, LOST | UNWRITTEN) {
+                    columns.void(slot, index, *entry);
                 }
             }
         }
         columns.mend();
-        let touched = head.touched & !gone;
-        let mut new_entries = Vec::with_capacity(entries.len());
-        let mut blocks = Vec::new();
-        for (index, slot) in members(head.touched).enumerate() {
-            if touched & 1 << slot == 0 {
-                continue;
+        let mut left = 0;
+        for slot in members(lacking) {
+            if columns
+                .entries(slot)
+                .zip(wanted(slot))
+                .all(|(entry, wanted)| entry == *wanted || matches!(*wanted, LOST | UNWRITTEN))
+            {
+                blocks.push((slot, columns.take(slot)));
+            } else {
+                left |= 1 << slot;
             }
-            for column in 0..columns_count {
-                let wanted = entries[index * columns_count + column];
-                let is_wanted = columns.states(slot)[column] == Block::Good
-                    && block_entry(&columns.bytes(slot)[column * BLOCK..][..BLOCK]) == wanted;
-                new_entries.push(if is_wanted || matches!(wanted, LOST | UNWRITTEN) { wanted } else { LOST });
-            }
-            blocks.push((slot, columns.take(slot)));
         }
-        Change { row: head.row, positions, touched, erase: false, entries: new_entries, blocks }
+        left
+    }
+
+    async fn flush_members(&self) {
+        let slots = self.geometry().slot_mask() & !self.shared.states.out();
+        let flushes = members(slots).map(|slot| self.ask(slot, Request::flush())).collect();
+        for (slot, answer) in members(slots).zip(join(flushes).await) {
+            if let Err(trouble) = answer.result
+                && !self.fail(slot, Cause::WriteError, &trouble)
+            {
+                self.shared.fail_stop("what the journal has could not be made durable");
+            }
+        }
+    }
+
+    /// Repairs what redundancy can of some columns.
+    async fn repair(&self, row: u64, positions: Range<usize>) {
+        let all = set(0..usize::from(self.geometry().slots));
+        let mut columns = Columns::load(self, row, positions, all).await;
+        let mended = columns.mend();
+        columns.write_again(&mended).await;
     }
 }
 

@@ -5,6 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::layout::{Slots, members};
 
+/// Whether a slot is out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Spared {
+    /// From now on.
+    Now,
+    /// It was already.
+    Before,
+    /// It is not, as the others cannot do without it.
+    No,
+}
+
 /// Shared by all cores.
 pub struct SlotStates {
     /// Not to be read or written.
@@ -56,6 +67,24 @@ impl SlotStates {
         let before = self.out.fetch_or(1 << slot, Ordering::AcqRel);
         self.rebuilding.fetch_and(!(1 << slot), Ordering::AcqRel);
         before & 1 << slot == 0
+    }
+
+    /// Takes a slot out if the others can do without: `survives` is asked about all slots that would not be good then.
+    /// No two cores take out together what each of them alone could.
+    pub fn spare(&self, slot: usize, survives: impl Fn(Slots) -> bool) -> Spared {
+        let rebuilding = self.rebuilding();
+        let taken = self.out.fetch_update(Ordering::AcqRel, Ordering::Acquire, |out| {
+            let gone = out | rebuilding | 1 << slot;
+            (out & 1 << slot == 0 && survives(gone)).then_some(out | 1 << slot)
+        });
+        match taken {
+            Ok(_) => {
+                self.rebuilding.fetch_and(!(1 << slot), Ordering::AcqRel);
+                Spared::Now
+            }
+            Err(out) if out & 1 << slot != 0 => Spared::Before,
+            Err(_) => Spared::No,
+        }
     }
 
     /// A slot is rebuilt from `cursor` on.
