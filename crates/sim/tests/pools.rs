@@ -11,12 +11,12 @@ fn pools_within_redundancy() {
 
 #[test]
 fn pools_beyond_redundancy() {
-    run("pools_beyond_redundancy", pool::beyond_redundancy, 60);
+    run("pools_beyond_redundancy", pool::beyond_redundancy, 5);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_pool() {
     run_twice("pools_within_redundancy", pool::within_redundancy, 20);
-    run_twice("pools_beyond_redundancy", pool::beyond_redundancy, 20);
+    run_twice("pools_beyond_redundancy", pool::beyond_redundancy, 5);
     run_beside_others("pools_within_redundancy", pool::within_redundancy, 2, 8);
 }
