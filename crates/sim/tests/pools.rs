@@ -1,12 +1,12 @@
-//! Pools over many seeds. `FELS_SEEDS=N` runs more of them, `FELS_SEED=n` one again. The counts end before the first seeds that
-//! still fail, which are listed in docs/concepts/simulation.md.
+//! Pools over many seeds. `FELS_SEEDS=N` runs more of them, `FELS_SEED=n` one again. Beyond redundancy the count ends before
+//! the first seeds that still fail, which are listed in docs/concepts/simulation.md.
 
 use sim::pool;
 use sim::seeds::{run, run_beside_others, run_twice};
 
 #[test]
 fn pools_within_redundancy() {
-    run("pools_within_redundancy", pool::within_redundancy, 480);
+    run("pools_within_redundancy", pool::within_redundancy, 8000);
 }
 
 #[test]

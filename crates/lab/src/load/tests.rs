@@ -117,6 +117,8 @@ fn a_byte_that_changes_is_found() {
     let load = Load { read_percent: 0, random_percent: 0, depth: 1, verify: true, ..Load::default() };
     // After the only sample the load is over, and the final pass has not begun.
     let spoil = move || {
+        // A write that the kernel still has ends meanwhile; this thread begins no other one.
+        std::thread::sleep(Duration::from_millis(50));
         let mut byte = [0];
         volume.read_exact_at(&mut byte, 10_000).unwrap();
         volume.write_all_at(&[byte[0] ^ 0x40], 10_000).unwrap();

@@ -152,6 +152,16 @@ impl<'a> Columns<'a> {
         self.states[slot].fill(Block::Good);
     }
 
+    /// Takes over a slot's blocks that are good, or known to be lost, in `other`, of the same columns.
+    pub(super) fn put_good(&mut self, slot: usize, other: &Columns<'_>) {
+        for (index, state) in other.states(slot).iter().enumerate() {
+            if matches!(state, Block::Good | Block::Lost) {
+                self.bytes[slot][index * BLOCK..][..BLOCK].copy_from_slice(other.block(slot, index));
+                self.states[slot][index] = *state;
+            }
+        }
+    }
+
     /// A block has no bytes: it was erased, or is lost.
     pub(super) fn void(&mut self, slot: usize, index: usize, entry: u32) {
         self.bytes[slot][index * BLOCK..][..BLOCK].fill(0);

@@ -20,6 +20,9 @@ use crate::request::{Flags, Request};
 /// How long changes wait for a checkpoint at most.
 const CHECKPOINT: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether a pool that is being closed has settled.
+const SETTLE: Duration = Duration::from_millis(1);
+
 /// Writes to a member at once.
 const WRITES: usize = 32;
 
@@ -94,9 +97,16 @@ impl Keeper {
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
         loop {
+            // What is under way may need a bit of the bitmap, or a label, before it is in its place.
+            if self.shared().stops() && self.is_settled() {
+                return self.close().await;
+            }
             let changed =
                 self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
-            let message = if changed {
+            let message = if self.shared().stops() {
+                let Some(message) = ring.timeout(SETTLE, messages.receive()).await else { continue };
+                message
+            } else if changed {
                 ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             } else {
                 messages.receive().await
@@ -118,9 +128,16 @@ impl Keeper {
                     self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted);
                 }
                 Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
-                Some(Message::Close) | None => return self.close().await,
+                Some(Message::Close) => self.shared().closing.store(true, Ordering::Release),
+                None => return self.close().await,
             }
         }
+    }
+
+    /// Whether nothing is under way, or nothing can go on.
+    fn is_settled(&self) -> bool {
+        let shared = self.shared();
+        shared.oldest() == shared.next.load(Ordering::SeqCst) || shared.has_failed()
     }
 
     /// Goes on with what a restart interrupted.
@@ -191,6 +208,7 @@ impl Keeper {
         shared.changes.fetch_add(1, Ordering::AcqRel);
         let changes = shared.changes.load(Ordering::Acquire);
         shared.states.rebuild(slot, 0);
+        self.write_catalogue().await;
         self.checkpoint().await;
         self.write_bitmap().await;
         shared.labelled.fetch_max(changes, Ordering::AcqRel);
@@ -199,9 +217,6 @@ impl Keeper {
 
     /// Everything in its place, and said so.
     async fn close(&mut self) {
-        self.shared().closing.store(true, Ordering::Release);
-        let settled = || self.shared().oldest() == self.shared().next.load(Ordering::SeqCst);
-        self.core.until(|| settled() || self.shared().has_failed()).await;
         self.checkpoint_twice().await;
         // What is not in its place is made when the pool is opened again.
         self.label.clean = !self.shared().has_failed();
@@ -361,6 +376,14 @@ impl Keeper {
         self.write_labels(Some((&bytes, volumes.len() as u32))).await;
         self.volumes = volumes;
         Ok(())
+    }
+
+    /// Writes the catalogue as it is to all members that are used.
+    pub(super) async fn write_catalogue(&mut self) {
+        match catalogue::encode(&self.volumes, &self.shared().geometry) {
+            Ok(bytes) => self.write_labels(Some((&bytes, self.volumes.len() as u32))).await,
+            Err(error) => tracing::error!(pool = self.shared().name, "{error}"),
+        }
     }
 
     /// Writes the labels of all members that are used: first the catalogue, if it is another one, then heads, then tails.

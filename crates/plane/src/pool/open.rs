@@ -274,6 +274,8 @@ impl Pool {
         label.clean = false;
         let mut keeper = Keeper::new(core, label, volumes.clone());
         // All segments of the journal are free from now on.
+        // A member that was away may have an old catalogue, or a damaged one.
+        keeper.write_catalogue().await;
         keeper.checkpoint_twice().await;
         shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
         self.volumes = volumes;

@@ -181,8 +181,6 @@ impl PoolCore {
         let mut blocks: Vec<(usize, Buffer)> = blocks.collect();
         let mut lacking = if erase { 0 } else { head.touched & !gone & !right };
         if lacking != 0 {
-            // What else is bad can be repaired as long as the columns are what they were before.
-            self.repair(head.row, positions.clone()).await;
             lacking = self.complete(head, entries, &mut blocks, lacking).await;
         }
         let change = Change {
@@ -211,9 +209,15 @@ impl PoolCore {
     ) -> Slots {
         let start = usize::from(head.position);
         let count = usize::from(head.columns);
-        let mut columns = Columns::unknown(self, head.row, start..start + count);
         let all = set(0..usize::from(self.geometry().slots));
-        columns.read(all & !self.gone(head.row) & !head.touched).await;
+        // What else is bad follows from the rest as long as the columns are what they were before.
+        let mut before = Columns::load(self, head.row, start..start + count, all).await;
+        let mended = before.mend();
+        before.write_again(&mended).await;
+        let mut columns = Columns::unknown(self, head.row, start..start + count);
+        for slot in members(all & !self.gone(head.row) & !head.touched) {
+            columns.put_good(slot, &before);
+        }
         for (slot, part) in blocks.iter() {
             columns.put(*slot, part);
         }
