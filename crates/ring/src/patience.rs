@@ -34,7 +34,7 @@ impl Patience {
             self.penance -= 1;
             return Duration::ZERO;
         }
-        if self.gap > self.limit { Duration::ZERO } else { (self.gap * 2).min(self.limit) }
+        if self.gap > self.limit { Duration::ZERO } else { self.limit }
     }
 
     /// A wait of `gap` has ended; `looked`: with a look before it, which `paid` when no sleep was needed.
