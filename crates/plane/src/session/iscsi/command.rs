@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use ring::Buffer;
-use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, SerialNumber};
+use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
 
@@ -12,6 +12,7 @@ use super::respond::{Reply, Wanted};
 use super::session::Session;
 use super::tasks::TaskId;
 use super::transfer::TransferError;
+use super::window::CommandWindow;
 use crate::limits::SEND_QUEUE_BYTES;
 use crate::memory_gate::{POLL, wait_for_memory};
 use crate::session::scsi::Prepared;
@@ -42,6 +43,27 @@ impl Session {
             }
             Err(response) => self.finish(id, Reply { response, wanted: Wanted::Nothing }),
         }
+    }
+
+    /// A short cut for a write whose turn it is and whose data came with it: from where it was received straight to a
+    /// volume that takes it at once. False: nothing was done, and a task does it or tells why not.
+    pub fn absorb(&self, connection: &Connection, command: &ScsiCommand, data: &[u8]) -> bool {
+        let Some(attached) = self.attached.as_ref().filter(|attached| attached.unit.absorbs()) else {
+            return false;
+        };
+        let usual = !command.immediate.0
+            && !command.flags.contains(ScsiCommandFlags::READ)
+            && command.expected_data_transfer_length as usize == data.len()
+            && self.window(|window| window.expected()) == command.cmd_sn
+            && !self.tasks(|tasks| tasks.has_tag(command.initiator_task_tag))
+            // An initiator that does not read is not to fill memory with responses.
+            && connection.outgoing.bytes() < SEND_QUEUE_BYTES;
+        if !usual || !attached.unit.absorb(&attached.nexus, decode_lun(command.lun), &command.cdb, data) {
+            return false;
+        }
+        self.window(CommandWindow::pass);
+        self.acknowledge(connection, command.initiator_task_tag);
+        true
     }
 
     /// Goes on with a delivered command: asks for data, or runs it when all is there.

@@ -225,6 +225,16 @@ impl Incoming<'_> {
         if ignored || session.is_closing() {
             return self.skip().await;
         }
+        if self.length > 0
+            && is_final
+            && !self.connection.framing().data_digest
+            && let Some(data) = self.reader.received(self.length)
+            && session.absorb(self.connection, command, data)
+        {
+            self.skip().await?;
+            session.deliver_held();
+            return Ok(());
+        }
         let unsolicited = (!is_final).then(|| expected.min(parameters.first_burst_length));
         let size = if writes { first_buffer(self.length, unsolicited, expected)? } else { 0 };
         let buffer = self.receive_data(Buffer::new(size), 0).await?;

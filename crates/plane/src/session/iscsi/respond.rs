@@ -69,7 +69,8 @@ impl Session {
             0
         };
         if status_follows {
-            self.send_status(task, &response, residual, pdus);
+            let exp_data_sn = pdus + task.transfer.requests();
+            self.send_status(&task.connection, task.initiator_task_tag, &response, residual, exp_data_sn);
         }
     }
 
@@ -123,7 +124,19 @@ impl Session {
         data_sn
     }
 
-    fn send_status(&self, task: &Task, response: &Response, residual: Residual, data_in_pdus: u32) {
+    /// Answers a write that had all of its data and took it, and never was a task.
+    pub fn acknowledge(&self, connection: &Connection, initiator_task_tag: u32) {
+        self.send_status(connection, initiator_task_tag, &Response::good(), Residual::between(0, 0), 0);
+    }
+
+    fn send_status(
+        &self,
+        connection: &Connection,
+        initiator_task_tag: u32,
+        response: &Response,
+        residual: Residual,
+        exp_data_sn: u32,
+    ) {
         let (exp_cmd_sn, max_cmd_sn) = self.numbers();
         let sense = response.sense_bytes().map(|sense| sense_segment(sense.as_slice()));
         let mut flags = ScsiResponseFlags::empty();
@@ -134,17 +147,17 @@ impl Session {
             response: ScsiResponseCode::COMMAND_COMPLETED_AT_TARGET,
             status: response.status as u8,
             data_segment_length: U24::saturating(sense.as_ref().map_or(0, |sense| sense.len())),
-            initiator_task_tag: task.initiator_task_tag,
-            stat_sn: task.connection.next_stat_sn(),
+            initiator_task_tag,
+            stat_sn: connection.next_stat_sn(),
             exp_cmd_sn,
             max_cmd_sn,
-            exp_data_sn: SerialNumber(data_in_pdus + task.transfer.requests()),
+            exp_data_sn: SerialNumber(exp_data_sn),
             residual_count: residual.count,
             ..ScsiResponse::default()
         };
         let mut bhs: Bhs = [0; 48];
         pdu.encode(&mut bhs);
-        task.connection.send(&bhs, sense);
+        connection.send(&bhs, sense);
     }
 
     /// Refuses a PDU; its header goes back as the data (section 11.17).

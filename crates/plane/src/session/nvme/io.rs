@@ -52,6 +52,15 @@ pub fn expect(command: &Command, channels: &Channels) {
     }
 }
 
+/// Writes the data of a Write at once. False: nothing was written.
+pub fn absorb(command: &Command, channels: &Channels, data: &[u8]) -> bool {
+    channel(channels, command.nsid)
+        .ok()
+        .filter(|channel| channel.absorbs())
+        .and_then(|channel| Some((channel, transfer(channel, command).ok()?.0)))
+        .is_some_and(|(channel, extent)| channel.absorb(extent, data))
+}
+
 /// A range of a read, write or compare: it has to fit into one transfer (MDTS).
 fn transfer(channel: &Channel, command: &Command) -> Result<(Extent, RangeFlags), Status> {
     let range = BlockRange::without_protection(command)?;

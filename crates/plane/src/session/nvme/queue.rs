@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ring::{Buffer, Instant, Notify};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
+use wire::nvme::io::Opcode;
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
 
@@ -184,6 +185,29 @@ impl Queue {
             self.finish(id, Outcome::failed(status));
         }
         Ok(())
+    }
+
+    /// A short cut for a plain write whose data came with it: from where it was received straight to a volume that
+    /// takes it at once. False: nothing was done, and [`Queue::take`] does it or tells why not.
+    pub fn absorb(&self, command: &Command, data: &[u8]) -> bool {
+        let Role::Io(namespaces) = &self.role else { return false };
+        let plain = command.opcode == Opcode::WRITE.0 && command.fuse() == Fuse::Normal;
+        let place = DataPlace::InCapsule { offset: 0, length: data.len() as u32 };
+        let usual = plain
+            && self.first.get().is_none()
+            && command.data_place(data.len() as u32) == Ok(place)
+            && self.link.incarnation() == self.incarnation
+            && self.slots.borrow().takes(command.cid)
+            // A host that does not read is not to fill memory with completions.
+            && self.connection.outgoing.bytes() < SEND_QUEUE_BYTES;
+        if !usual || !io::absorb(command, &namespaces.channels.borrow(), data) {
+            return false;
+        }
+        namespaces.counters.count(command.opcode, command.sgl.length);
+        self.advance();
+        self.link.note_traffic();
+        self.complete(command.cid, Outcome::done());
+        true
     }
 
     /// Joins the halves of a fused operation (Base 2.1 section 3.4.2): the second follows the first at once.

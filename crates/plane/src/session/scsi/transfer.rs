@@ -1,12 +1,14 @@
 //! READ, WRITE, VERIFY, WRITE AND VERIFY, SYNCHRONIZE CACHE (SBC-4 sections 5.18 ff.).
 
 use ring::Buffer;
-use wire::scsi::Sense;
 use wire::scsi::cdb::{ByteCheck, Transfer, Verify};
+use wire::scsi::luns::Lun;
+use wire::scsi::{Command, Sense};
 
 use super::logical_unit::LogicalUnit;
 use super::prepare::wrong_data_out;
 use super::response::Response;
+use super::unit::Nexus;
 use crate::limits;
 use crate::request::{Extent, Flags, Request};
 
@@ -69,6 +71,26 @@ impl LogicalUnit {
         }
         self.put("WRITE", transfer.lba, data_out, self.write_flags(transfer.fua)).await?;
         Ok(Response::good())
+    }
+
+    /// Whether [`LogicalUnit::absorb`] is worth a try.
+    pub fn absorbs(&self) -> bool {
+        self.channel.absorbs()
+    }
+
+    /// Carries out a WRITE with all of its data at once, if the volume can. False: nothing was done, not even a unit
+    /// attention told.
+    pub fn absorb(&self, nexus: &Nexus, lun: Option<Lun>, cdb: &[u8], data: &[u8]) -> bool {
+        if lun != Some(Lun::ZERO) || nexus.has_attention() {
+            return false;
+        }
+        let Ok(command @ Command::Write(Transfer { lba, blocks, .. })) = Command::decode(cdb) else {
+            return false;
+        };
+        let judged = self.judge(&command, cdb, data.len() as u32);
+        let block_size = u64::from(self.block_size());
+        let extent = Extent::new(lba * block_size, u64::from(blocks) * block_size);
+        judged.is_ok() && self.channel.absorb(extent, data)
     }
 
     /// How many of `blocks` blocks have arrived. An initiator may announce less data than its CDB says; whole blocks
