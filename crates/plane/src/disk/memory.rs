@@ -58,7 +58,7 @@ impl Disk for MemoryDisk {
         self.lender.as_ref()?.lend(extent.offset, extent.length as usize)
     }
 
-    fn absorbs(&self) -> bool {
+    fn is_prompt(&self) -> bool {
         true
     }
 

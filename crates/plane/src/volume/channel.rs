@@ -20,7 +20,7 @@ pub struct Channel {
     volume: Arc<Volume>,
     stack: Stack,
     geometry: Geometry,
-    absorbs: bool,
+    is_prompt: bool,
     in_flight: RefCell<InFlight>,
     frozen: RefCell<Vec<(u64, Extent)>>,
     /// `frozen.is_empty()`, for one cheap look per request.
@@ -69,13 +69,13 @@ impl Drop for Entered<'_> {
 impl Channel {
     /// `index`: the volume's place in [`Shard::volumes`].
     pub fn new(index: usize, volume: Arc<Volume>, stack: Stack) -> Channel {
-        let (geometry, absorbs) = (stack.geometry(), stack.absorbs());
+        let (geometry, is_prompt) = (stack.geometry(), stack.is_prompt());
         Channel {
             index,
             volume,
             stack,
             geometry,
-            absorbs,
+            is_prompt,
             in_flight: RefCell::default(),
             frozen: RefCell::default(),
             thawed: Cell::new(true),
@@ -116,9 +116,9 @@ impl Channel {
         if self.thawed.get() { self.stack.lend(extent) } else { None }
     }
 
-    /// Whether [`Channel::absorb`] is worth a try: a disk in RAM without layers.
-    pub fn absorbs(&self) -> bool {
-        self.absorbs
+    /// Whether [`Channel::absorb`] and [`Channel::lend`] are worth a try: a disk in RAM without layers.
+    pub fn is_prompt(&self) -> bool {
+        self.is_prompt
     }
 
     /// Writes `bytes` to `extent` before it returns, if the disk can and nobody has the extent exclusively. False:

@@ -8,7 +8,7 @@ use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
 
 use super::connection::Connection;
-use super::respond::{Reply, Wanted};
+use super::respond::{Asked, Reply, Wanted};
 use super::session::Session;
 use super::tasks::TaskId;
 use super::transfer::TransferError;
@@ -45,24 +45,41 @@ impl Session {
         }
     }
 
-    /// A short cut for a write whose turn it is and whose data came with it: from where it was received straight to a
-    /// volume that takes it at once. False: nothing was done, and a task does it or tells why not.
-    pub fn absorb(&self, connection: &Connection, command: &ScsiCommand, data: &[u8]) -> bool {
-        let Some(attached) = self.attached.as_ref().filter(|attached| attached.unit.absorbs()) else {
+    /// A short cut for a read or write of a volume in memory whose turn it is and whose data, if any, came with it: it
+    /// becomes no task, and its bytes are not copied on their way. False: nothing was done, and a task does it or tells
+    /// why not.
+    pub fn at_once(&self, connection: &Connection, command: &ScsiCommand, data: &[u8]) -> bool {
+        let Some(attached) = self.attached.as_ref().filter(|attached| attached.unit.is_prompt()) else {
             return false;
         };
-        let usual = !command.immediate.0
-            && !command.flags.contains(ScsiCommandFlags::READ)
-            && command.expected_data_transfer_length as usize == data.len()
+        let both = ScsiCommandFlags::READ | ScsiCommandFlags::WRITE;
+        let expected = command.expected_data_transfer_length;
+        let whole = data.is_empty() || expected as usize == data.len();
+        let usual = whole
+            && !command.immediate.0
+            && !command.flags.contains(both)
             && self.window(|window| window.expected()) == command.cmd_sn
             && !self.tasks(|tasks| tasks.has_tag(command.initiator_task_tag))
             // An initiator that does not read is not to fill memory with responses.
-            && connection.outgoing.bytes() < SEND_QUEUE_BYTES;
-        if !usual || !attached.unit.absorb(&attached.nexus, decode_lun(command.lun), &command.cdb, data) {
+            && connection.outgoing.has_room(SEND_QUEUE_BYTES);
+        if !usual {
             return false;
         }
+        let unit = &attached.unit;
+        let Some(response) = unit.at_once(&attached.nexus, decode_lun(command.lun), &command.cdb, data)
+        else {
+            return false;
+        };
         self.window(CommandWindow::pass);
-        self.acknowledge(connection, command.initiator_task_tag);
+        let asked = Asked {
+            connection,
+            initiator_task_tag: command.initiator_task_tag,
+            expected,
+            reads: command.flags.contains(ScsiCommandFlags::READ),
+            requests: 0,
+        };
+        let wanted = if data.is_empty() { Wanted::Input } else { Wanted::Output(expected) };
+        self.respond(&asked, Reply { response, wanted });
         true
     }
 
@@ -234,7 +251,7 @@ impl Session {
     pub fn finish(self: &Rc<Self>, id: TaskId, reply: Reply) {
         let Some(task) = self.retire(id) else { return };
         if !task.aborted {
-            self.respond(&task, reply);
+            self.respond(&Asked::by(&task), reply);
         }
     }
 }

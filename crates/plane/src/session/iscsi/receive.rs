@@ -225,11 +225,10 @@ impl Incoming<'_> {
         if ignored || session.is_closing() {
             return self.skip().await;
         }
-        if self.length > 0
-            && is_final
-            && !self.connection.framing().data_digest
+        if is_final
+            && !(self.length > 0 && self.connection.framing().data_digest)
             && let Some(data) = self.reader.received(self.length)
-            && session.absorb(self.connection, command, data)
+            && session.at_once(self.connection, command, data)
         {
             self.skip().await?;
             session.deliver_held();

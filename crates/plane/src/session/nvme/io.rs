@@ -8,7 +8,7 @@ use wire::nvme::io::{
     BlockRange, Copy, CopyRange, CopyRanges, DatasetAttributes, DatasetManagement, DatasetRange,
     DatasetRanges, Opcode, RangeFlags,
 };
-use wire::nvme::{Command, Fuse, NSID_ALL, Status, fabrics};
+use wire::nvme::{Command, DataPlace, Fuse, NSID_ALL, Status, fabrics};
 
 use super::connection::Outcome;
 use super::errors::status_of;
@@ -52,13 +52,27 @@ pub fn expect(command: &Command, channels: &Channels) {
     }
 }
 
-/// Writes the data of a Write at once. False: nothing was written.
-pub fn absorb(command: &Command, channels: &Channels, data: &[u8]) -> bool {
-    channel(channels, command.nsid)
-        .ok()
-        .filter(|channel| channel.absorbs())
-        .and_then(|channel| Some((channel, transfer(channel, command).ok()?.0)))
-        .is_some_and(|(channel, extent)| channel.absorb(extent, data))
+/// Carries out a Read, or a Write with all of its data, that waits for nothing and copies nothing. `None`: nothing was
+/// done.
+pub fn at_once(command: &Command, channels: &Channels, data: &[u8]) -> Option<Outcome> {
+    let opcode = Opcode(command.opcode);
+    if !matches!(opcode, Opcode::READ | Opcode::WRITE) {
+        return None;
+    }
+    let channel = channel(channels, command.nsid).ok().filter(|channel| channel.is_prompt())?;
+    let (extent, _) = transfer(channel, command).ok()?;
+    if u64::from(command.sgl.length) != extent.length {
+        return None;
+    }
+    match (opcode, command.data_place(data.len() as u32).ok()?) {
+        (Opcode::READ, DataPlace::CommandBuffer { .. }) if data.is_empty() => {
+            channel.lend(extent).map(Outcome::with_data)
+        }
+        (Opcode::WRITE, DataPlace::InCapsule { offset: 0, .. }) => {
+            channel.absorb(extent, data).then(Outcome::done)
+        }
+        _ => None,
+    }
 }
 
 /// A range of a read, write or compare: it has to fit into one transfer (MDTS).

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use ring::{Buffer, Instant, Notify};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
-use wire::nvme::io::Opcode;
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
 
@@ -187,26 +186,24 @@ impl Queue {
         Ok(())
     }
 
-    /// A short cut for a plain write whose data came with it: from where it was received straight to a volume that
-    /// takes it at once. False: nothing was done, and [`Queue::take`] does it or tells why not.
-    pub fn absorb(&self, command: &Command, data: &[u8]) -> bool {
+    /// A short cut for a plain Read or Write of a volume in memory whose data, if any, came with it: it takes no slot,
+    /// and its bytes are not copied on their way. False: nothing was done, and [`Queue::take`] does it or tells why not.
+    pub fn at_once(&self, command: &Command, data: &[u8]) -> bool {
         let Role::Io(namespaces) = &self.role else { return false };
-        let plain = command.opcode == Opcode::WRITE.0 && command.fuse() == Fuse::Normal;
-        let place = DataPlace::InCapsule { offset: 0, length: data.len() as u32 };
-        let usual = plain
+        let usual = command.fuse() == Fuse::Normal
             && self.first.get().is_none()
-            && command.data_place(data.len() as u32) == Ok(place)
             && self.link.incarnation() == self.incarnation
             && self.slots.borrow().takes(command.cid)
-            // A host that does not read is not to fill memory with completions.
-            && self.connection.outgoing.bytes() < SEND_QUEUE_BYTES;
-        if !usual || !io::absorb(command, &namespaces.channels.borrow(), data) {
+            // A host that does not read is not to fill memory with answers.
+            && self.connection.outgoing.has_room(SEND_QUEUE_BYTES);
+        if !usual {
             return false;
         }
+        let Some(outcome) = io::at_once(command, &namespaces.channels.borrow(), data) else { return false };
         namespaces.counters.count(command.opcode, command.sgl.length);
         self.advance();
         self.link.note_traffic();
-        self.complete(command.cid, Outcome::done());
+        self.complete(command.cid, outcome);
         true
     }
 

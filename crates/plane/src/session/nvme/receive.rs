@@ -158,10 +158,9 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
         match pdu.common.pdu_type {
             PduType::CAPSULE_CMD => {
                 let command = CapsuleCmd::decode(pdu.bytes()).command;
-                if pdu.shape.data > 0
-                    && !pdu.shape.data_digest
+                if !pdu.shape.data_digest
                     && let Some(data) = reader.received(pdu.shape.data)
-                    && queue.absorb(&command, data)
+                    && queue.at_once(&command, data)
                 {
                     reader.skip(pdu.shape.data).await?;
                     continue;

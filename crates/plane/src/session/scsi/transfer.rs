@@ -73,24 +73,27 @@ impl LogicalUnit {
         Ok(Response::good())
     }
 
-    /// Whether [`LogicalUnit::absorb`] is worth a try.
-    pub fn absorbs(&self) -> bool {
-        self.channel.absorbs()
+    /// Whether [`LogicalUnit::at_once`] is worth a try.
+    pub fn is_prompt(&self) -> bool {
+        self.channel.is_prompt()
     }
 
-    /// Carries out a WRITE with all of its data at once, if the volume can. False: nothing was done, not even a unit
-    /// attention told.
-    pub fn absorb(&self, nexus: &Nexus, lun: Option<Lun>, cdb: &[u8], data: &[u8]) -> bool {
+    /// Carries out a READ, or a WRITE with all of its data, that waits for nothing and copies nothing, if the volume can.
+    /// `None`: nothing was done, not even a unit attention told.
+    pub fn at_once(&self, nexus: &Nexus, lun: Option<Lun>, cdb: &[u8], data: &[u8]) -> Option<Response> {
         if lun != Some(Lun::ZERO) || nexus.has_attention() {
-            return false;
+            return None;
         }
-        let Ok(command @ Command::Write(Transfer { lba, blocks, .. })) = Command::decode(cdb) else {
-            return false;
-        };
-        let judged = self.judge(&command, cdb, data.len() as u32);
+        let command = Command::decode(cdb).ok()?;
+        let (Command::Read(transfer) | Command::Write(transfer)) = command else { return None };
+        self.judge(&command, cdb, data.len() as u32).ok()?;
         let block_size = u64::from(self.block_size());
-        let extent = Extent::new(lba * block_size, u64::from(blocks) * block_size);
-        judged.is_ok() && self.channel.absorb(extent, data)
+        let extent = Extent::new(transfer.lba * block_size, u64::from(transfer.blocks) * block_size);
+        match command {
+            Command::Read(_) if data.is_empty() => self.channel.lend(extent).map(Response::shared),
+            Command::Write(_) => self.channel.absorb(extent, data).then(Response::good),
+            _ => None,
+        }
     }
 
     /// How many of `blocks` blocks have arrived. An initiator may announce less data than its CDB says; whole blocks
