@@ -14,7 +14,7 @@ use super::tasks::TaskId;
 use super::transfer::TransferError;
 use super::window::CommandWindow;
 use crate::limits::SEND_QUEUE_BYTES;
-use crate::memory_gate::{POLL, wait_for_memory};
+use crate::memory_gate::{POLL, has_memory, wait_for_memory};
 use crate::session::scsi::Prepared;
 
 impl Session {
@@ -61,7 +61,8 @@ impl Session {
             && self.window(|window| window.expected()) == command.cmd_sn
             && !self.tasks(|tasks| tasks.has_tag(command.initiator_task_tag))
             // An initiator that does not read is not to fill memory with responses.
-            && connection.outgoing.has_room(SEND_QUEUE_BYTES);
+            && connection.outgoing.has_room(SEND_QUEUE_BYTES)
+            && has_memory(expected as usize);
         if !usual {
             return false;
         }

@@ -195,7 +195,8 @@ impl Queue {
             && self.link.incarnation() == self.incarnation
             && self.slots.borrow().takes(command.cid)
             // A host that does not read is not to fill memory with answers.
-            && self.connection.outgoing.has_room(SEND_QUEUE_BYTES);
+            && self.connection.outgoing.has_room(SEND_QUEUE_BYTES)
+            && has_memory(command.sgl.length as usize);
         if !usual {
             return false;
         }
