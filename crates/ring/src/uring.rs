@@ -235,6 +235,30 @@ mod tests {
     use crate::buffer::Buffer;
 
     #[test]
+    fn an_answer_goes_before_a_receive_and_a_receive_before_its_end() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut driver = Uring::new(&Options::default(), crate::remote::bell().unwrap()).unwrap();
+        let [receive, send, given_up] = [1, 2, 3].map(OpKey::from_bits);
+        let mut list = crate::SendList::new();
+        list.push_bytes(b"answer");
+        let mut list = Keep::List(list);
+        driver.submit(receive, Operation::Receive, ours.as_raw_fd(), &mut Keep::Nothing);
+        driver.submit(send, Operation::Send, theirs.as_raw_fd(), &mut list);
+        assert_eq!((driver.kernel.submission().len(), driver.receives.len()), (1, 1));
+        let mut done = Vec::new();
+        while done.len() < 2 {
+            driver.turn(Wait::Forever, |key, result, _| done.push((key, result)));
+        }
+        assert_eq!(done, [(send, 6), (receive, 6)], "sent first, the receive finds it");
+        driver.submit(given_up, Operation::Receive, ours.as_raw_fd(), &mut Keep::Nothing);
+        driver.cancel(given_up);
+        let mut result = 0;
+        driver.turn(Wait::For(Duration::from_secs(5)), |_, code, _| result = code);
+        assert_eq!(result, -libc::ECANCELED);
+        assert!(!driver.look(Duration::ZERO, || false), "nothing is left over");
+    }
+
+    #[test]
     fn a_disk_does_not_wait_for_the_end_of_a_turn() {
         let path = std::env::temp_dir().join(format!("fels-ring-turn-{}", std::process::id()));
         std::fs::write(&path, [7; 4096]).unwrap();
