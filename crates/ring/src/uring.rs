@@ -238,6 +238,7 @@ mod tests {
     fn an_answer_goes_before_a_receive_and_a_receive_before_its_end() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut driver = Uring::new(&Options::default(), crate::remote::bell().unwrap()).unwrap();
+        driver.turn(Wait::No, |_, _, _| {});
         let [receive, send, given_up] = [1, 2, 3].map(OpKey::from_bits);
         let mut list = crate::SendList::new();
         list.push_bytes(b"answer");
