@@ -13,7 +13,7 @@ TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi q
                  qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio \
                  valgrind
 # What the side-by-side needs: the other servers, and the clients that are not ours.
-PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux
+PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux libisal2
 
 .PHONY: help run build test test-deps fuzz sim counts bench-peers fmt lint doc clean-data
 

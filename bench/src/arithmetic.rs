@@ -24,6 +24,8 @@ const ALIGNMENT: usize = 4096;
 const STRIPES_PER_LOOK: usize = 16;
 /// The name of the library in the results.
 const ISAL: &str = "isa-l";
+/// The same, as it is on processors without AVX-512.
+const ISAL_AVX2: &str = "isa-l-avx2";
 
 /// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,29 +93,33 @@ struct Stripe<'a> {
     q: &'a mut [u8],
 }
 
-/// As many stripes as there is room for.
+/// As many stripes as there is room for. Their columns lie anywhere, as buffers do: one behind the other they would
+/// please or mislead some processors.
 fn stripes<'a>(memory: &'a mut [u8], row: &Row) -> Vec<Stripe<'a>> {
-    let all = memory.chunks_exact_mut((row.columns + 2) * row.column_bytes);
-    let stripe = |bytes: &'a mut [u8]| {
-        let (data, parity) = bytes.split_at_mut(row.columns * row.column_bytes);
-        let (p, q) = parity.split_at_mut(row.column_bytes);
-        Stripe { data: data.chunks_exact(row.column_bytes).collect(), p, q }
+    let mut parts: Vec<&mut [u8]> = memory.chunks_exact_mut(row.column_bytes).collect();
+    fastrand::Rng::with_seed(7).shuffle(&mut parts);
+    let most = if row.in_cache { 1 } else { usize::MAX };
+    let mut parts = parts.into_iter();
+    let stripe = || {
+        let (p, q) = (parts.next()?, parts.next()?);
+        let data: Vec<&[u8]> = parts.by_ref().take(row.columns).map(|part| &*part).collect();
+        (data.len() == row.columns).then_some(Stripe { data, p, q })
     };
-    all.take(if row.in_cache { 1 } else { usize::MAX }).map(stripe).collect()
+    std::iter::from_fn(stripe).take(most).collect()
 }
 
 /// Who computes.
 #[derive(Clone, Copy)]
 enum Contender<'a> {
     Kernel(Kernel),
-    Isal(&'a Isal),
+    Isal(&'static str, &'a Isal),
 }
 
 impl Contender<'_> {
     fn name(self) -> &'static str {
         match self {
             Self::Kernel(kernel) => kernel.name(),
-            Self::Isal(_) => ISAL,
+            Self::Isal(name, _) => name,
         }
     }
 
@@ -137,7 +143,7 @@ impl Contender<'_> {
                     true
                 })
             }
-            Self::Isal(library) => {
+            Self::Isal(_, library) => {
                 let mut calls: Vec<isal::Call> =
                     stripes.iter_mut().map(|stripe| prepare(library, row.work, stripe)).collect();
                 timed(calls.len(), cursor, span, |index| calls[index].run())
@@ -247,8 +253,11 @@ pub fn run(options: &ParityOptions) -> Result<(), Error> {
     if let Some(library) = &library {
         compare(library, &kernels, memory)?;
     }
-    let contenders: Vec<Contender> =
-        kernels.into_iter().map(Contender::Kernel).chain(library.as_ref().map(Contender::Isal)).collect();
+    let library_avx2 = Isal::open_for_avx2();
+    let libraries = [(ISAL_AVX2, &library_avx2), (ISAL, &library)];
+    let libraries =
+        libraries.iter().filter_map(|(name, library)| Some(Contender::Isal(name, library.as_ref()?)));
+    let contenders: Vec<Contender> = kernels.into_iter().map(Contender::Kernel).chain(libraries).collect();
     let mut results = Vec::new();
     for row in &rows {
         if !options.json {

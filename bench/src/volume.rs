@@ -120,11 +120,11 @@ async fn open(ring: &Ring, path: PathBuf) -> Result<(Channel, Option<File>), Err
         backing: Backing::File(path),
         faults: None,
     };
-    let (volume, lock) = Volume::prepare(ring, options).await.map_err(failed)?;
+    let (volume, lock) = Volume::prepare(ring, options, &mut []).await.map_err(failed)?;
     if volume.is_direct() != Some(true) {
         return Err(failed("its file system has no direct I/O"));
     }
-    let stack = volume.stack(ring).map_err(failed)?;
+    let stack = volume.stack(ring, &[]).map_err(failed)?;
     Ok((Channel::new(0, Arc::new(volume), stack), lock))
 }
 

@@ -14,12 +14,14 @@ pub mod nbd;
 pub mod node;
 pub mod nvme;
 pub mod peer;
+pub mod pool;
 mod spoil;
 pub mod stamp;
 pub mod tool;
 pub mod volume;
 
 pub use node::{Bed, Node};
+pub use pool::Pool;
 pub use spoil::{spoil, spoil_at_gate};
 pub use tool::Tool;
 pub use volume::Volume;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::tool::{bound_to_this_thread, kill_group, locate};
 use crate::volume::target;
-use crate::{Volume, wait_until};
+use crate::{Pool, Volume, wait_until};
 
 /// A node that cannot say that it is ready within this time has failed.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -40,6 +40,7 @@ pub fn binary() -> PathBuf {
 /// A node being prepared.
 #[derive(Clone, Debug)]
 pub struct Bed {
+    pools: Vec<Pool>,
     volumes: Vec<Volume>,
     portals: usize,
     nvme: bool,
@@ -54,6 +55,7 @@ pub struct Bed {
 impl Default for Bed {
     fn default() -> Self {
         Self {
+            pools: Vec::new(),
             volumes: Vec::new(),
             portals: 1,
             nvme: false,
@@ -71,6 +73,13 @@ impl Bed {
     /// A node with these volumes, one portal and two shards.
     pub fn with(volumes: impl IntoIterator<Item = Volume>) -> Self {
         Self { volumes: volumes.into_iter().collect(), ..Self::default() }
+    }
+
+    /// A pool that volumes may live on.
+    #[must_use]
+    pub fn pool(mut self, pool: Pool) -> Self {
+        self.pools.push(pool);
+        self
     }
 
     /// How many portals the node listens on.
@@ -226,6 +235,7 @@ impl Node {
             ),
             _ => String::new(),
         };
+        let pools = self.bed.pools.iter().map(Pool::to_toml).collect::<String>();
         let volumes = self.bed.volumes.iter().map(Volume::to_toml).collect::<Vec<_>>().join("\n");
         let nbd = if self.bed.nbd {
             format!("[nbd]\nlisten = [\"127.0.0.1:{}\"]\nsocket = \"nbd.sock\"\n\n", self.nbd_port)
@@ -233,7 +243,7 @@ impl Node {
             String::new()
         };
         format!(
-            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{nbd}{nvme}{volumes}",
+            "{}\ndata = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [{listen}]\n\n{nbd}{nvme}{pools}{volumes}",
             self.bed.extra,
             self.data.display(),
             self.bed.shards
@@ -296,6 +306,11 @@ impl Node {
     /// The unix socket on which NBD is served.
     pub fn nbd_socket(&self) -> PathBuf {
         self.data.join("nbd.sock")
+    }
+
+    /// What it printed at its start.
+    pub fn announcement(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("stdout")).unwrap_or_default()
     }
 
     /// The data directory.

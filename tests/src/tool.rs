@@ -28,6 +28,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("iscsiadm", "open-iscsi"),
     ("iscsid", "open-iscsi"),
     ("ldd", "libc-bin"),
+    ("losetup", "mount"),
     ("mke2fs", "e2fsprogs"),
     ("mount", "mount"),
     ("nbdcopy", "libnbd-bin"),

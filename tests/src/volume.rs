@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 pub struct Volume {
     name: String,
     size: String,
-    backing: String,
+    /// The line that says where its bytes live.
+    place: String,
     block_size: u32,
     chap: Option<(String, String)>,
     chap_mutual: Option<(String, String)>,
@@ -21,7 +22,7 @@ impl Volume {
         Self {
             name: name.into(),
             size: size.into(),
-            backing: backing.into(),
+            place: format!("backing = {backing}"),
             block_size: 512,
             chap: None,
             chap_mutual: None,
@@ -38,6 +39,11 @@ impl Volume {
     /// A volume in the file `NAME.img` of the data directory.
     pub fn file(name: &str, size: &str) -> Self {
         Self::new(name, size, &format!("{{ file = \"{name}.img\" }}"))
+    }
+
+    /// A volume on a pool of the bed.
+    pub fn on_pool(name: &str, size: &str, pool: &str) -> Self {
+        Self { place: format!("pool = \"{pool}\""), ..Self::new(name, size, "") }
     }
 
     /// Logical block size in bytes, 512 or 4096.
@@ -81,10 +87,9 @@ impl Volume {
     }
 
     pub(crate) fn to_toml(&self) -> String {
-        let Self { name, size, backing, block_size, .. } = self;
-        let mut text = format!(
-            "[[volume]]\nname = \"{name}\"\nsize = \"{size}\"\nbacking = {backing}\nblock_size = {block_size}\n"
-        );
+        let Self { name, size, place, block_size, .. } = self;
+        let mut text =
+            format!("[[volume]]\nname = \"{name}\"\nsize = \"{size}\"\n{place}\nblock_size = {block_size}\n");
         if let Some((user, secret)) = &self.chap {
             let _ = writeln!(text, "chap = [{{ user = \"{user}\", secret = \"{secret}\" }}]");
         }

@@ -1,11 +1,13 @@
 //! How a node is started from its configuration, and stopped: a thread for each shard, each with its reactor.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use plane::core::{Congestion, Core, Portals, Prepared, drain, prepare};
+use plane::core::{Congestion, Core, Portals, Prepared, close_pools, drain, prepare};
 use plane::limits::DRAIN_TIME;
+use plane::pool::Assembled;
 use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
 
@@ -22,6 +24,7 @@ const PORT_WAIT: Duration = Duration::from_secs(2);
 /// A node that serves.
 pub struct Node {
     portals: Portals,
+    pools: Arc<[Assembled]>,
     peers: Peers,
     threads: Vec<JoinHandle<()>>,
     _data: DataDirectory,
@@ -126,7 +129,7 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
             );
         }
     }
-    Ok(Node { portals, peers, threads, _data: data })
+    Ok(Node { portals, pools: prepared.pools, peers, threads, _data: data })
 }
 
 /// Where is to be listened.
@@ -245,7 +248,13 @@ impl Node {
         &self.portals
     }
 
-    /// Stops taking connections, drains what is in flight until a deadline, makes everything durable, and ends.
+    /// The pools, in the order of the configuration.
+    pub fn pools(&self) -> &[Assembled] {
+        &self.pools
+    }
+
+    /// Stops taking connections, drains what is in flight until a deadline, makes everything durable, closes the pools, and
+    /// ends.
     pub fn shutdown(self) -> Result<(), ShutdownError> {
         let deadline = Instant::now() + DRAIN_TIME;
         let count = self.threads.len();
@@ -257,20 +266,9 @@ impl Node {
             });
         });
         let mut result = wait(&drained, count, deadline);
-        // Even when something did not end in time: what was acknowledged is made durable.
-        let (tell, flushed) = mpsc::channel();
-        self.peers.tell(0, move |shard| {
-            let ring = shard.ring().clone();
-            ring.spawn(async move {
-                for channel in shard.volumes() {
-                    let flush = channel.submit(plane::Request::flush()).await.result;
-                    let name = channel.volume().name().to_owned();
-                    tell.send(flush.map_err(|error| format!("volume {name} was not flushed: {error}"))).ok();
-                }
-            });
-        });
-        for flush in flushed {
-            result = result.and(flush);
+        let is_drained = result.is_ok();
+        for step in self.settle(is_drained) {
+            result = result.and(step);
         }
         for index in 0..count {
             self.peers.tell(index, |shard| {
@@ -289,6 +287,26 @@ impl Node {
             message,
             hint: Some("the log says which session or volume".into()),
         })
+    }
+
+    /// Even when something did not end in time, what was acknowledged is made durable. Pools are closed only when nothing is
+    /// under way any more: else the next start has to look what was.
+    fn settle(&self, is_drained: bool) -> Receiver<Result<(), String>> {
+        let (tell, settled) = mpsc::channel();
+        self.peers.tell(0, move |shard| {
+            let ring = shard.ring().clone();
+            ring.spawn(async move {
+                for channel in shard.volumes() {
+                    let flush = channel.submit(plane::Request::flush()).await.result;
+                    let name = channel.volume().name().to_owned();
+                    tell.send(flush.map_err(|error| format!("volume {name} was not flushed: {error}"))).ok();
+                }
+                if is_drained {
+                    tell.send(close_pools(&shard).await).ok();
+                }
+            });
+        });
+        settled
     }
 
     fn on_every(

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plane::core::{Offer, Plan};
+use plane::pool::{MemberPlan, Place, PoolPlan};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::{Authentication, ChapAccess, ChapCredential, Secret};
 use plane::volume::{Backing as PlaneBacking, VolumeOptions};
 use wire::iscsi::IscsiName;
 
-use crate::config::{Backing, ChapUser, Config, Volume};
+use crate::config::{Backing, ChapUser, Config, Member, Pool, Volume};
 use crate::state::DataDirectory;
 
 /// "Never" for a timer that is switched off.
@@ -18,6 +19,8 @@ const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 /// What the configuration wishes for.
 pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
     Plan {
+        shards: config.shards,
+        pools: config.pools.iter().map(pool).collect(),
         offers: config.volumes.iter().map(|volume| offer(config, volume, data)).collect(),
         discovery: authentication(&config.iscsi.discovery_chap, None),
         iscsi: IscsiOptions {
@@ -27,10 +30,29 @@ pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
     }
 }
 
+fn pool(pool: &Pool) -> PoolPlan {
+    let member = |member: &Member| match member {
+        Member::File(path) => {
+            MemberPlan { place: Place::Path(path.clone()), create_bytes: pool.member_bytes }
+        }
+        // What is made where a device is missing would be a file in memory.
+        Member::Device(path) => MemberPlan { place: Place::Path(path.clone()), create_bytes: None },
+        Member::Memory(bytes) => MemberPlan { place: Place::Memory(*bytes), create_bytes: None },
+    };
+    PoolPlan {
+        name: pool.name.clone(),
+        level: pool.level,
+        unit: pool.unit_bytes,
+        integrity: pool.integrity,
+        members: pool.members.iter().map(member).collect(),
+    }
+}
+
 fn offer(config: &Config, volume: &Volume, data: &DataDirectory) -> Offer {
     let backing = match &volume.backing {
         Backing::File(path) => PlaneBacking::File(path.clone()),
         Backing::Device(path) => PlaneBacking::Device(path.clone()),
+        Backing::Pool(name) => PlaneBacking::Pool(name.clone()),
         Backing::Memory => PlaneBacking::Memory,
         Backing::Null => PlaneBacking::Null,
     };

@@ -82,9 +82,9 @@ static PORTABLE: Functions = functions!("portable", crate::portable::Portable, 1
 #[cfg(target_arch = "x86_64")]
 static AVX2: Functions = functions!("avx2", crate::x86::Avx2, 4, 4, "avx2");
 #[cfg(target_arch = "x86_64")]
-static AVX512: Functions = functions!("avx512", crate::x86::Avx512, 4, 4, "avx512f,avx512bw");
+static AVX512: Functions = functions!("avx512", crate::x86::Avx512, 8, 8, "avx512f,avx512bw");
 #[cfg(target_arch = "x86_64")]
-static GFNI: Functions = functions!("avx512-gfni", crate::x86::Gfni, 4, 4, "avx512f,avx512bw,gfni");
+static GFNI: Functions = functions!("avx512-gfni", crate::x86::Gfni, 8, 8, "avx512f,avx512bw,gfni");
 
 /// One way to compute. It can only be had for instructions that this processor has.
 #[derive(Clone, Copy)]
@@ -106,7 +106,7 @@ impl Kernel {
     /// The fastest one of this processor.
     ///
     /// Of several with vector instructions the first call finds out by trying, as wider vectors are not faster on every
-    /// processor: about 0.1 ms, so a node calls it before it serves. Every further call is a load.
+    /// processor: some tens of microseconds, so a node calls it before it serves. Every further call is a load.
     pub fn best() -> Self {
         static BEST: OnceLock<Kernel> = OnceLock::new();
         *BEST.get_or_init(|| fastest(&Self::available()))
@@ -213,9 +213,8 @@ pub(crate) fn check(length: usize, columns: usize, others: impl IntoIterator<Ite
     }
 }
 
-/// The fastest of the available ones at what costs most, P and Q of a stripe that lies in the cache. What is later in the
-/// list has to be better by a tenth to be chosen instead of what comes after it, so that near ties do not
-/// depend on luck.
+/// The fastest of the available ones at what costs most, P and Q of a stripe that lies in the cache. One with fewer
+/// instructions is only chosen if it is faster by a tenth, so that near ties do not depend on luck.
 fn fastest(available: &[Option<Kernel>]) -> Kernel {
     let mut kernels = available.iter().flatten().copied().rev();
     let Some(mut best) = kernels.next() else { return Kernel(&PORTABLE) };

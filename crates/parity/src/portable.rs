@@ -15,11 +15,26 @@ const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-fn doubled(word: u64) -> u64 {
-    let highest = word & each(0x80);
-    // 0xff in each byte whose highest bit is set: 0x100 - 0x01 of each, without a borrow between them.
-    let overflows = (highest << 1).wrapping_sub(highest >> 7);
-    ((word << 1) & each(0xfe)) ^ (overflows & each(REDUCTION))
+/// Twice every byte.
+#[inline(always)]
+fn doubled(mut words: [u64; WORDS]) -> [u64; WORDS] {
+    // Plain loops, here and below: closures of array methods are not always inlined, and then nothing becomes a vector.
+    for word in &mut words {
+        let highest = *word & each(0x80);
+        // 0xff in each byte whose highest bit is set: 0x100 - 0x01 of each, without a borrow between them.
+        let overflows = (highest << 1).wrapping_sub(highest >> 7);
+        *word = ((*word << 1) & each(0xfe)) ^ (overflows & each(REDUCTION));
+    }
+    words
+}
+
+/// The sum.
+#[inline(always)]
+fn sum(mut words: [u64; WORDS], other: [u64; WORDS]) -> [u64; WORDS] {
+    for index in 0..WORDS {
+        words[index] ^= other[index];
+    }
+    words
 }
 
 impl Vector for Portable {
@@ -45,12 +60,12 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn plus(self, other: Self) -> Self {
-        Self(std::array::from_fn(|index| self.0[index] ^ other.0[index]))
+        Self(sum(self.0, other.0))
     }
 
     #[inline(always)]
     unsafe fn doubled(self) -> Self {
-        Self(self.0.map(doubled))
+        Self(doubled(self.0))
     }
 
     #[inline(always)]
@@ -60,13 +75,13 @@ impl Vector for Portable {
 
     #[inline(always)]
     unsafe fn times(self, multiplier: u8) -> Self {
-        let mut product = Self([0; WORDS]);
+        let mut product = [0; WORDS];
         for bit in (0..8).rev() {
-            product = Self(product.0.map(doubled));
+            product = doubled(product);
             if multiplier >> bit & 1 != 0 {
-                product = Self(std::array::from_fn(|index| product.0[index] ^ self.0[index]));
+                product = sum(product, self.0);
             }
         }
-        product
+        Self(product)
     }
 }

@@ -142,10 +142,12 @@ unsafe fn xor_at<V: Vector, const WIDE: usize, S: Source>(
             Some(bytes) => load::<V, WIDE>(bytes, at),
             None => [V::zero(); WIDE],
         };
-        for bytes in data.iter().filter_map(Source::bytes) {
+        // From the last one down, as for Q: where columns lie one behind the other, some processors take the way up for a
+        // walk of their own and fetch what nobody needs.
+        for bytes in data.iter().rev().filter_map(Source::bytes) {
             let read = load::<V, WIDE>(bytes, at);
-            for (sum, vector) in sums.iter_mut().zip(read) {
-                *sum = sum.plus(vector);
+            for index in 0..WIDE {
+                sums[index] = sums[index].plus(read[index]);
             }
         }
         for (index, sum) in sums.into_iter().enumerate() {
@@ -239,9 +241,14 @@ unsafe fn sums_at<V: Vector, const WIDE: usize, S: Source>(
 
 #[inline(always)]
 unsafe fn load<V: Vector, const WIDE: usize>(bytes: &[u8], at: usize) -> [V; WIDE] {
-    let from = bytes.as_ptr();
     // SAFETY: the caller keeps the WIDE vectors at `at` within the slice.
-    std::array::from_fn(|index| unsafe { V::load(from.add(at + index * V::BYTES)) })
+    unsafe {
+        let mut vectors = [V::zero(); WIDE];
+        for (index, vector) in vectors.iter_mut().enumerate() {
+            *vector = V::load(bytes.as_ptr().add(at + index * V::BYTES));
+        }
+        vectors
+    }
 }
 
 /// `p` becomes itself plus the difference of `old` and `new`.
@@ -250,7 +257,7 @@ pub unsafe fn update_p<V: Vector>(p: &mut [u8], old: &[u8], new: &[u8]) {
     for at in (0..p.len()).step_by(V::BYTES) {
         // SAFETY: as asked for; GRANULE is a multiple of the step.
         unsafe {
-            let [old, new] = [old, new].map(|bytes| V::load(bytes.as_ptr().add(at)));
+            let (old, new) = (V::load(old.as_ptr().add(at)), V::load(new.as_ptr().add(at)));
             let p = p.as_mut_ptr().add(at);
             V::load(p).plus(old.plus(new)).store(p);
         }
@@ -264,7 +271,7 @@ pub unsafe fn update_q<V: Vector>(q: &mut [u8], factor: u8, old: &[u8], new: &[u
     unsafe {
         let multiplier = V::multiplier(gf::of(factor));
         for at in (0..q.len()).step_by(V::BYTES) {
-            let [old, new] = [old, new].map(|bytes| V::load(bytes.as_ptr().add(at)));
+            let (old, new) = (V::load(old.as_ptr().add(at)), V::load(new.as_ptr().add(at)));
             let q = q.as_mut_ptr().add(at);
             V::load(q).plus(old.plus(new).times(multiplier)).store(q);
         }
@@ -278,8 +285,8 @@ pub unsafe fn update_pq<V: Vector>(p: &mut [u8], q: &mut [u8], factor: u8, old: 
     unsafe {
         let multiplier = V::multiplier(gf::of(factor));
         for at in (0..p.len()).step_by(V::BYTES) {
-            let [old, new] = [old, new].map(|bytes| V::load(bytes.as_ptr().add(at)));
-            let [p, q] = [p.as_mut_ptr().add(at), q.as_mut_ptr().add(at)];
+            let (old, new) = (V::load(old.as_ptr().add(at)), V::load(new.as_ptr().add(at)));
+            let (p, q) = (p.as_mut_ptr().add(at), q.as_mut_ptr().add(at));
             let change = old.plus(new);
             V::load(p).plus(change).store(p);
             V::load(q).plus(change.times(multiplier)).store(q);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use ring::{CongestionControl, File, Listener, PooledFuture, Ring};
 use wire::iscsi::IscsiName;
 
+use crate::pool::{Assembled, PoolCore, PoolCores, PoolPlan, assemble};
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
@@ -46,6 +47,10 @@ pub struct Offer {
 /// What a node is to serve.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// How many shards there are.
+    pub shards: usize,
+    /// The pools that volumes live on.
+    pub pools: Vec<PoolPlan>,
     /// The volumes.
     pub offers: Vec<Offer>,
     /// What discovery sessions have to prove.
@@ -57,6 +62,8 @@ pub struct Plan {
 /// What all cores share.
 #[derive(Clone)]
 pub struct Prepared {
+    /// The pools, in the order of the plan.
+    pub pools: Arc<[Assembled]>,
     /// The volumes, in the order of the plan.
     pub volumes: Vec<Arc<Volume>>,
     /// iSCSI.
@@ -67,17 +74,26 @@ pub struct Prepared {
     pub nvme: Arc<nvme::Node>,
 }
 
-/// Keeps volumes from other processes; lives on the core that prepared them.
+/// Keeps volumes and members of pools from other processes; lives on the core that prepared them.
 pub struct Locks(#[allow(dead_code, reason = "held, not used")] Vec<File>);
 
-/// Checks, makes and locks what the volumes live in.
+/// Checks, makes and locks what the volumes live in: pools first, then the volumes in their order.
 pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
     let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
-    let mut exports = Vec::new();
-    let subsystems = subsystems(&plan.offers);
+    let (mut exports, mut subsystems) = (Vec::new(), Vec::new());
+    let mut pools = Vec::with_capacity(plan.pools.len());
+    for pool in &plan.pools {
+        let (pool, members) = assemble(ring, pool, plan.shards).await?;
+        pools.push(pool);
+        locks.extend(members);
+    }
+    let cores = pool_cores(0, ring, &pools)?;
     for (index, offer) in plan.offers.into_iter().enumerate() {
-        let (volume, lock) = Volume::prepare(ring, offer.volume).await?;
-        let write_cache = volume.stack(ring)?.geometry().write_cache;
+        let (volume, lock) = Volume::prepare(ring, offer.volume, &mut pools).await?;
+        let write_cache = volume.stack(ring, &cores)?.geometry().write_cache;
+        if let Some(nqn) = &offer.subsystem {
+            add_namespace(&mut subsystems, nqn, index, volume.id(), &offer.hosts);
+        }
         if offer.nbd {
             exports.push(nbd::Export {
                 name: volume.name().to_owned(),
@@ -98,23 +114,28 @@ pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenE
     }
     let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
     let nbd = nbd::Node::new(nbd::Exports::new(exports));
-    let nvme = nvme::Node::new(subsystems);
-    Ok((Prepared { volumes, iscsi, nbd, nvme }, Locks(locks)))
+    let nvme = nvme::Node::new(subsystems.into_iter().map(Arc::new).collect());
+    Ok((Prepared { pools: pools.into(), volumes, iscsi, nbd, nvme }, Locks(locks)))
 }
 
-/// The subsystems that the offers name, each with its namespaces in the order of the offers. A host may use a subsystem
-/// that all of its volumes let it use.
-fn subsystems(offers: &[Offer]) -> Vec<Arc<nvme::Subsystem>> {
-    let mut subsystems: Vec<nvme::Subsystem> = Vec::new();
-    for (volume, offer) in offers.iter().enumerate() {
-        let Some(nqn) = &offer.subsystem else { continue };
-        let place = subsystems.iter().position(|subsystem| subsystem.nqn == *nqn).unwrap_or_else(|| {
-            subsystems.push(nvme::Subsystem::new(nqn, offer.volume.id));
-            subsystems.len() - 1
-        });
-        subsystems[place].add(volume, offer.volume.id, &offer.hosts);
-    }
-    subsystems.into_iter().map(Arc::new).collect()
+/// Adds a volume to the subsystem that it names, which has its namespaces in the order of the offers. A host may use a
+/// subsystem that all of its volumes let it use.
+fn add_namespace(
+    subsystems: &mut Vec<nvme::Subsystem>,
+    nqn: &str,
+    volume: usize,
+    id: [u8; 16],
+    hosts: &[String],
+) {
+    let place = subsystems.iter().position(|subsystem| subsystem.nqn == nqn).unwrap_or_else(|| {
+        subsystems.push(nvme::Subsystem::new(nqn, id));
+        subsystems.len() - 1
+    });
+    subsystems[place].add(volume, id, hosts);
+}
+
+fn pool_cores(index: usize, ring: &Ring, pools: &[Assembled]) -> Result<Vec<Rc<PoolCore>>, OpenError> {
+    pools.iter().map(|pool| Ok(pool.pool().core(index, ring)?)).collect()
 }
 
 /// One core of the node.
@@ -138,11 +159,18 @@ impl Core {
         mail: Mail,
         prepared: &Prepared,
     ) -> Result<Core, OpenError> {
+        let pools = pool_cores(index, ring, &prepared.pools)?;
+        if index == 0 {
+            for (pool, core) in prepared.pools.iter().zip(&pools) {
+                pool.pool().keep(core);
+            }
+        }
         let mut channels = Vec::with_capacity(prepared.volumes.len());
         for (place, volume) in prepared.volumes.iter().enumerate() {
-            channels.push(Rc::new(Channel::new(place, volume.clone(), volume.stack(ring)?)));
+            channels.push(Rc::new(Channel::new(place, volume.clone(), volume.stack(ring, &pools)?)));
         }
         let shard = Shard::new(index, ring.clone(), peers, mail, channels);
+        shard.install(Rc::new(PoolCores(pools)));
         let iscsi = Service::install(&shard, &prepared.iscsi);
         let nbd = nbd::Service::install(&shard, &prepared.nbd);
         let nvme = nvme::Service::install(&shard, &prepared.nvme);
@@ -206,6 +234,14 @@ pub async fn drain(shard: &Shard, grace: Duration) {
         if left.is_empty() { Poll::Ready(()) } else { Poll::Pending }
     })
     .await;
+}
+
+/// Closes the pools in good order, from the first shard, once every shard is drained; see [`PoolCores::close`].
+pub async fn close_pools(shard: &Shard) -> Result<(), String> {
+    match shard.service::<PoolCores>() {
+        Some(pools) => pools.close().await,
+        None => Ok(()),
+    }
 }
 
 /// Where a node listens, a list for each protocol. Port 0 takes a free one.

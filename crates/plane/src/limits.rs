@@ -200,7 +200,20 @@ pub const POOL_TRANSACTION_BYTES: usize = 4 << 20;
 /// initiators give a command 30 seconds.
 pub const POOL_MEMBER_STALL: Duration = Duration::from_secs(15);
 
+/// Time in which a pool has to be closed at the end of the process: one member may stall meanwhile. What is not closed is
+/// recovered at the next start.
+pub const POOL_CLOSE_TIME: Duration = Duration::from_secs(20);
+
+/// Bytes a second that scrubbing and rebuilding do at least beside a load, all members together: a pool that is never idle
+/// has its redundancy back some day.
+pub const POOL_BACKGROUND_FLOOR: u64 = 16 << 20;
+
+/// Bytes a second that scrubbing and rebuilding do at most.
+pub const POOL_BACKGROUND_CEILING: u64 = 4 << 30;
+
 const _: () = {
+    assert!(POOL_CLOSE_TIME.as_secs() > POOL_MEMBER_STALL.as_secs());
+    assert!(POOL_BACKGROUND_FLOOR < POOL_BACKGROUND_CEILING);
     assert!(POOL_TRANSACTION_BYTES <= TRANSFER_BYTES);
     assert!(NBD_PAYLOAD_BYTES <= ring::LARGEST, "a payload fits a buffer");
     assert!(NBD_PAYLOAD_BYTES * 2 <= BUFFER_BYTES_PER_SHARD, "one payload is always let through");

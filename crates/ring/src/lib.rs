@@ -1,7 +1,7 @@
 //! One io_uring, one clock, one buffer pool and one executor per core; and their simulated twin.
 //!
 //! A [`Reactor`] owns a core's ring and runs it; a [`Ring`] is the handle through which tasks of that core reach
-//! files, sockets, time and other tasks. The only crate of Fels with `unsafe`.
+//! files, sockets, time and other tasks. Beside `parity` the only crate of Fels with `unsafe`.
 
 mod address;
 mod buffer;

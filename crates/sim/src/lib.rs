@@ -8,6 +8,7 @@ mod checker;
 mod client;
 mod history;
 mod node;
+pub mod pool;
 pub mod scenario;
 pub mod seeds;
 mod stage;

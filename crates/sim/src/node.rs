@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plane::Request;
-use plane::core::{Core, Locks, Offer, Plan, Portals, drain, prepare};
+use plane::core::{Core, Locks, Offer, Plan, Portals, close_pools, drain, prepare};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::Peers;
@@ -145,6 +145,8 @@ impl Server {
         let reactors: Vec<Reactor> = (0..self.shards).map(|_| self.machine.reactor()).collect();
         let nop = Duration::from_secs(2);
         let plan = Plan {
+            shards: self.shards,
+            pools: Vec::new(),
             offers: self.volumes.iter().enumerate().map(|(index, volume)| volume.offer(index)).collect(),
             discovery: Authentication::None,
             iscsi: IscsiOptions { nop_interval: nop, nop_timeout: nop },
@@ -188,13 +190,12 @@ impl Server {
         }
         self.world.run_until(|| left.get() == 0)?;
         let shard = running.cores[0].shard.clone();
-        let flushed = self.world.block_on(&running.reactors[0], async move {
+        self.world.block_on(&running.reactors[0], async move {
             for channel in shard.volumes() {
-                channel.submit(Request::flush()).await.result?;
+                channel.submit(Request::flush()).await.result.map_err(|error| Failure::of(&error))?;
             }
-            Ok::<(), plane::Error>(())
-        })?;
-        flushed.map_err(|error| Failure::of(&error))
+            close_pools(&shard).await.map_err(Failure)
+        })?
     }
 
     /// `kill -9` of the process.

@@ -73,6 +73,8 @@ impl Node {
 fn plan() -> Plan {
     let never = Duration::from_secs(3600);
     Plan {
+        pools: Vec::new(),
+        shards: 1,
         offers: vec![Offer {
             volume: VolumeOptions {
                 name: EXPORT.into(),

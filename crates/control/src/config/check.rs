@@ -1,15 +1,19 @@
 //! What only the whole file shows.
 
+mod pools;
+
 use super::Machine;
 use super::error::Problems;
 use super::nbd::ReadNbd;
 use super::node::Root;
 use super::nvme::ReadNvme;
-use super::volume::{Backing, ReadVolume};
+use super::pool::Member;
+use super::volume::{Backing, ReadVolume, lexical};
 use crate::size::display_bytes;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 /// Namespaces of a subsystem: what one list of Identify shows.
 const MAX_NAMESPACES: usize = 1024;
@@ -17,13 +21,16 @@ const MAX_NAMESPACES: usize = 1024;
 /// Checks that concern several sections.
 pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) {
     names(problems, &root.volumes);
-    backings(problems, &root.volumes);
-    memory(problems, &root.volumes, machine);
+    backings(problems, root);
+    pools::names(problems, &root.pools);
+    pools::known(problems, &root.pools, &root.volumes);
+    pools::room(problems, &root.pools, &root.volumes);
+    memory(problems, root, machine);
     portals(problems, root);
     exposure(problems, root);
     if let Some(nbd) = &root.nbd {
         is_local(problems, nbd.portals(), "NBD has no authentication");
-        nbd_socket(problems, nbd, &root.volumes);
+        nbd_socket(problems, nbd, root);
     }
     if let Some(nvme) = &root.nvme {
         is_local(problems, nvme.portals(), "NVMe has no authentication yet");
@@ -41,31 +48,68 @@ fn names(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
     }
 }
 
-fn backings(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
-    let mut seen: HashMap<_, &str> = HashMap::new();
-    for read in volumes {
-        let (Backing::File(path) | Backing::Device(path)) = &read.volume.backing else { continue };
-        if let Some(other) = seen.insert(path, &read.volume.name) {
-            let what = if matches!(read.volume.backing, Backing::File(_)) { "file" } else { "device" };
-            problems.add_hint(
-                read.backing_span.clone(),
-                format!("the {what} {} is used by the volume `{other}` already", path.display()),
-                "two volumes on one backing would overwrite each other: give each its own",
-            );
+/// What a file or device is used for, in the order in which the file's readers meet it.
+struct Use<'r> {
+    path: &'r Path,
+    span: &'r Range<usize>,
+    owner: String,
+    hint: &'static str,
+}
+
+fn uses(root: &Root) -> impl Iterator<Item = Use<'_>> {
+    let volumes = root.volumes.iter().filter_map(|read| {
+        let (Backing::File(path) | Backing::Device(path)) = &read.volume.backing else { return None };
+        let hint = "two volumes on one backing would overwrite each other: give each its own";
+        Some(Use {
+            path,
+            span: &read.backing_span,
+            owner: format!("the volume `{}`", read.volume.name),
+            hint,
+        })
+    });
+    let members = root.pools.iter().flat_map(|read| {
+        let owner = format!("the pool `{}`", read.pool.name);
+        read.pool.members.iter().zip(&read.member_spans).filter_map(move |(member, span)| {
+            let hint = "a member belongs to one pool, once: give each its own";
+            Some(Use { path: member.path()?, span, owner: owner.clone(), hint })
+        })
+    });
+    volumes.chain(members)
+}
+
+/// One path for one file, however it is written, as far as that can be said without looking at the disk.
+fn plain(path: &Path) -> PathBuf {
+    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| lexical(&path))
+}
+
+fn backings(problems: &mut Problems<'_>, root: &Root) {
+    let mut seen: HashMap<_, String> = HashMap::new();
+    for Use { path, span, owner, hint } in uses(root) {
+        let what = if super::volume::is_device(path) { "device" } else { "file" };
+        if let Some(other) = seen.insert(plain(path), owner) {
+            let message = format!("the {what} {} is used by {other} already", path.display());
+            problems.add_hint(span.clone(), message, hint);
         }
     }
 }
 
-fn memory(problems: &mut Problems<'_>, volumes: &[ReadVolume], machine: Machine) {
+fn memory(problems: &mut Problems<'_>, root: &Root, machine: Machine) {
+    let volumes = root.volumes.iter().filter(|read| read.volume.backing == Backing::Memory);
+    let volumes = volumes.map(|read| ("volumes", read.volume.size_bytes, &read.backing_span));
+    let members = root.pools.iter().flat_map(|read| read.pool.members.iter().zip(&read.member_spans));
+    let members = members.filter_map(|(member, span)| match member {
+        Member::Memory(bytes) => Some(("volumes and members", *bytes, span)),
+        _ => None,
+    });
     let mut total: u64 = 0;
-    for read in volumes.iter().filter(|read| read.volume.backing == Backing::Memory) {
+    for (what, bytes, span) in volumes.chain(members) {
         let before = total;
-        total = total.saturating_add(read.volume.size_bytes);
+        total = total.saturating_add(bytes);
         if before <= machine.memory_bytes && total > machine.memory_bytes {
             problems.add_hint(
-                read.backing_span.clone(),
+                span.clone(),
                 format!(
-                    "the memory volumes up to this one take {}, the machine has {}",
+                    "the memory {what} up to this one take {}, the machine has {}",
                     display_bytes(total),
                     display_bytes(machine.memory_bytes)
                 ),
@@ -113,11 +157,10 @@ fn is_local<'r>(
     }
 }
 
-fn nbd_socket(problems: &mut Problems<'_>, read: &ReadNbd, volumes: &[ReadVolume]) {
+fn nbd_socket(problems: &mut Problems<'_>, read: &ReadNbd, root: &Root) {
     let Some(path) = &read.nbd.socket else { return };
-    let taken = |read: &&ReadVolume| matches!(&read.volume.backing, Backing::File(file) if file == path);
-    if let Some(volume) = volumes.iter().find(taken) {
-        let message = format!("the socket is the file of the volume `{}`", volume.volume.name);
+    if let Some(taken) = uses(root).find(|taken| plain(taken.path) == plain(path)) {
+        let message = format!("the socket is the file of {}", taken.owner);
         problems.add_hint(read.socket_span.clone(), message, "take another name, such as \"nbd.sock\"");
     }
 }

@@ -14,12 +14,14 @@ pub struct Key {
 }
 
 /// Every section by its title, with its keys, in the order of the reference.
-pub fn sections() -> [(&'static str, &'static [Key]); 7] {
+pub fn sections() -> [(&'static str, &'static [Key]); 9] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
         ("[nbd]", super::nbd::KEYS),
         ("[nvme]", super::nvme::KEYS),
+        ("[[pool]]", super::pool::KEYS),
+        ("members", super::pool::MEMBER_KEYS),
         ("[[volume]]", super::volume::KEYS),
         ("backing", super::volume::BACKING_KEYS),
         ("CHAP users", super::chap::KEYS),

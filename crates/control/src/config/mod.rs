@@ -1,7 +1,7 @@
 //! The configuration file: read, checked as a whole, and turned into plain types.
 //!
 //! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nbd` the section `[nbd]`, `nvme` the
-//! section `[nvme]`, `volume` each
+//! section `[nvme]`, `pool` each `[[pool]]`, `volume` each
 //! `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
 //! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
 //! test. What concerns several sections stands in `check`.
@@ -18,6 +18,7 @@ mod key;
 mod nbd;
 mod node;
 mod nvme;
+mod pool;
 mod portal;
 mod secret;
 mod source;
@@ -32,6 +33,7 @@ pub use iscsi::Iscsi;
 pub use key::{Key, reference_table, sections};
 pub use nbd::Nbd;
 pub use nvme::{NQN_PREFIX, Namespace, Nvme};
+pub use pool::{Member, Pool};
 pub use secret::Secret;
 pub use volume::{Backing, IQN_PREFIX, Volume};
 
@@ -55,6 +57,8 @@ pub struct Config {
     pub nbd: Option<Nbd>,
     /// The NVMe/TCP target, if there is to be one.
     pub nvme: Option<Nvme>,
+    /// The pools, in the order of the file.
+    pub pools: Vec<Pool>,
     /// The volumes, in the order of the file.
     pub volumes: Vec<Volume>,
 }

@@ -5,6 +5,7 @@ use super::iscsi::{self, ReadIscsi};
 use super::key::Key;
 use super::nbd::{self, ReadNbd};
 use super::nvme::{self, ReadNvme};
+use super::pool::{self, ReadPool};
 use super::table::Table;
 use super::volume::{self, ReadVolume};
 use super::{Config, Machine};
@@ -41,6 +42,12 @@ pub(super) const KEYS: &[Key] = &[
         says: "The NVMe/TCP target; each volume is a namespace of a subsystem.",
     },
     Key {
+        name: "pool",
+        takes: "sections `[[pool]]`",
+        default: "none",
+        says: "Pools of files and devices under RAID, which volumes live on.",
+    },
+    Key {
         name: "volume",
         takes: "sections `[[volume]]`",
         default: "none",
@@ -56,6 +63,7 @@ pub(super) struct Root {
     pub iscsi: ReadIscsi,
     pub nbd: Option<ReadNbd>,
     pub nvme: Option<ReadNvme>,
+    pub pools: Vec<ReadPool>,
     pub volumes: Vec<ReadVolume>,
 }
 
@@ -73,8 +81,9 @@ impl Root {
         let iscsi = iscsi::read(problems, table.value("iscsi"));
         let nbd = nbd::read(problems, table.value("nbd"), &data);
         let nvme = nvme::read(problems, table.value("nvme"));
+        let pools = pool::read_all(problems, table.value("pool"), &data);
         let volumes = volume::read_all(problems, table.value("volume"), &data);
-        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nbd, nvme, volumes }
+        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nbd, nvme, pools, volumes }
     }
 
     pub fn into_config(self) -> Config {
@@ -84,6 +93,7 @@ impl Root {
             iscsi: self.iscsi.iscsi,
             nbd: self.nbd.map(|read| read.nbd),
             nvme: self.nvme.map(|read| read.nvme),
+            pools: self.pools.into_iter().map(|read| read.pool).collect(),
             volumes: self.volumes.into_iter().map(|read| read.volume).collect(),
         }
     }

@@ -223,6 +223,11 @@ impl<'t> Value<'t> {
         self.node.get_ref().as_array().is_some_and(|values| !values.is_empty())
     }
 
+    /// Whether it is a table.
+    pub fn is_table(self) -> bool {
+        self.node.get_ref().is_table()
+    }
+
     /// Whether it is a list.
     pub fn is_list(self) -> bool {
         self.node.get_ref().is_array()

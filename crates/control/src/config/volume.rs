@@ -37,8 +37,14 @@ pub(super) const KEYS: &[Key] = &[
     Key {
         name: "backing",
         takes: "one of the table below",
-        default: "required",
+        default: "this or `pool`",
         says: "Where its bytes live.",
+    },
+    Key {
+        name: "pool",
+        takes: "the name of a `[[pool]]`",
+        default: "this or `backing`",
+        says: "The pool that its bytes live on; it is entered there when it is new.",
     },
     Key {
         name: "block_size",
@@ -129,6 +135,8 @@ pub enum Backing {
     Null,
     /// A block device.
     Device(PathBuf),
+    /// The pool of this name.
+    Pool(String),
 }
 
 /// A volume.
@@ -196,12 +204,12 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
     };
     let table = value.table(problems, "sections [[volume]]", title, KEYS)?;
     for key in ["name", "size", "backing"] {
-        if table.lacks(key) {
+        if table.lacks(key) && (key != "backing" || table.lacks("pool")) {
             missing(problems, &table, key);
         }
     }
     let name = table.value("name");
-    let backing = table.value("backing");
+    let (backing, backing_span) = read_place(problems, &table, data);
     let block_size = table.value("block_size").map_or(512, |value| read_block_size(problems, value));
     let of = |key: &str| format!("in `{key}` of {}", table.title().trim_start_matches("in "));
     let has_chap = table.value("chap").is_some_and(Value::is_filled_list);
@@ -211,7 +219,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         nvme: nvme::of_volume(problems, &table, &name_text, is_guarded, is_name),
         name: name_text,
         size_bytes: table.value("size").map_or(0, |value| read_size(problems, value, block_size)),
-        backing: backing.and_then(|value| read_backing(problems, value, data)).unwrap_or(Backing::Null),
+        backing: backing.unwrap_or(Backing::Null),
         block_size,
         chap: table.value("chap").map_or_else(Vec::new, |value| chap::users(problems, value, &of("chap"))),
         chap_mutual: table
@@ -222,8 +230,8 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         nbd: table.value("nbd").and_then(|value| value.boolean(problems)).unwrap_or(!is_guarded),
     };
     check_mutual(problems, &table, &volume);
-    let place = |value: Option<Value<'_>>| value.map_or(table.span(), Value::span);
-    Some(ReadVolume { volume, name_span: place(name), backing_span: place(backing), has_chap })
+    let name_span = name.map_or(table.span(), Value::span);
+    Some(ReadVolume { volume, name_span, backing_span, has_chap })
 }
 
 fn missing(problems: &mut Problems<'_>, table: &Table<'_>, key: &str) {
@@ -236,7 +244,28 @@ fn missing(problems: &mut Problems<'_>, table: &Table<'_>, key: &str) {
     problems.add_hint(table.span(), format!("{title} has no `{what}`"), format!("add {example}"));
 }
 
-fn is_name(name: &str) -> bool {
+/// Where the bytes live: `backing` or `pool`, and where that stands.
+fn read_place(
+    problems: &mut Problems<'_>,
+    table: &Table<'_>,
+    data: &Path,
+) -> (Option<Backing>, Range<usize>) {
+    match (table.value("backing"), table.value("pool")) {
+        (Some(_), Some(pool)) => {
+            let hint = "keep the one that has its bytes";
+            problems.add_hint(pool.span(), "this volume has a `backing` and a `pool`", hint);
+            (None, pool.span())
+        }
+        (Some(backing), None) => (read_backing(problems, backing, data), backing.span()),
+        (None, Some(pool)) => {
+            let name = pool.string(problems, "the name of a pool");
+            (name.map(|name| Backing::Pool(name.to_owned())), pool.span())
+        }
+        (None, None) => (None, table.span()),
+    }
+}
+
+pub(super) fn is_name(name: &str) -> bool {
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
     name.len() <= MAX_NAME_BYTES
         && edge(name.chars().next())
@@ -325,6 +354,23 @@ fn read_backing(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> O
 }
 
 fn read_file(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Backing> {
+    let path = file_path(problems, value, data)?;
+    if is_device(&path) {
+        let hint = format!("write backing = {{ device = \"{}\" }}", path.display());
+        let text = value.string(problems, "a file")?;
+        problems.add_hint(value.span(), format!("`{text}` is a device, not a file"), hint);
+        return None;
+    }
+    Some(Backing::File(path))
+}
+
+/// Whether a path is that of a device. Shared memory is a file system like any other.
+pub(super) fn is_device(path: &Path) -> bool {
+    path.starts_with("/dev") && !path.starts_with("/dev/shm")
+}
+
+/// The path of a file, relative to `data`, that is not one of the node's own.
+pub(super) fn file_path(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<PathBuf> {
     let text = value.string(problems, "a file")?;
     let path = lexical(Path::new(text));
     if path.file_name().is_none() || text.ends_with('/') {
@@ -337,13 +383,7 @@ fn read_file(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Opti
         problems.add_hint(value.span(), message, "take another name, such as \"demo.img\"");
         return None;
     }
-    // Shared memory is a file system like any other.
-    if path.starts_with("/dev") && !path.starts_with("/dev/shm") {
-        let hint = format!("write backing = {{ device = \"{}\" }}", path.display());
-        problems.add_hint(value.span(), format!("`{text}` is a device, not a file"), hint);
-        return None;
-    }
-    Some(Backing::File(path))
+    Some(path)
 }
 
 fn read_device(problems: &mut Problems<'_>, value: Value<'_>) -> Option<Backing> {

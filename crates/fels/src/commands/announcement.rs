@@ -3,6 +3,7 @@
 use control::Portals;
 use control::config::{Backing, Config, Volume};
 use control::size::display_bytes;
+use plane::pool::Assembled;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -11,8 +12,8 @@ const MAX_DESCRIBED: usize = 16;
 /// What stands in a line to paste where the user writes the secret.
 const PLACEHOLDER: &str = "SECRET";
 
-/// The whole text. `portals` are those that are really listened on.
-pub fn announcement(config: &Config, portals: &Portals) -> String {
+/// The whole text. `portals` are those that are really listened on, `pools` say how they were found.
+pub fn announcement(config: &Config, portals: &Portals, pools: &[Pool]) -> String {
     let mut text = String::new();
     for portal in &portals.iscsi {
         line(&mut text, &format!("listening on {portal}"));
@@ -29,6 +30,12 @@ pub fn announcement(config: &Config, portals: &Portals) -> String {
     for portal in &portals.nvme_discovery {
         line(&mut text, &format!("listening on {portal} for NVMe/TCP discovery"));
     }
+    for (index, pool) in pools.iter().enumerate() {
+        if index == 0 {
+            text.push('\n');
+        }
+        describe_pool(&mut text, pool);
+    }
     let Some(portal) = portals.iscsi.first().copied().map(reachable) else { return text };
     for volume in config.volumes.iter().take(MAX_DESCRIBED) {
         text.push('\n');
@@ -44,6 +51,58 @@ pub fn announcement(config: &Config, portals: &Portals) -> String {
         line(&mut text, "\nno volume is configured: add a section [[volume]], and start again");
     }
     text
+}
+
+/// A pool as it was found at the start.
+pub struct Pool {
+    pub name: String,
+    pub level: String,
+    pub members: usize,
+    pub bytes: u64,
+    pub free_bytes: u64,
+    pub is_new: bool,
+    /// Members that are not in use.
+    pub out: usize,
+    /// Which of those that were named, and why.
+    pub absent: Vec<(String, String)>,
+}
+
+impl Pool {
+    pub fn of(assembled: &Assembled) -> Self {
+        let shared = assembled.pool().shared();
+        let absent = assembled.absent.iter().map(|absent| (absent.place.to_string(), absent.why.clone()));
+        Self {
+            name: shared.name.clone(),
+            level: shared.geometry.level.to_string(),
+            members: usize::from(shared.geometry.slots),
+            bytes: shared.geometry.pool_bytes(),
+            free_bytes: assembled.free_bytes(),
+            is_new: assembled.is_new,
+            out: shared.out().count_ones() as usize,
+            absent: absent.collect(),
+        }
+    }
+}
+
+fn describe_pool(text: &mut String, pool: &Pool) {
+    let Pool { name, level, members, bytes, free_bytes, is_new, out, absent } = pool;
+    let state = match (out, is_new) {
+        (0, true) => "made now".to_owned(),
+        (0, false) => "all members in sync".to_owned(),
+        (out, _) => format!("degraded: {out} of {members} members out"),
+    };
+    let (bytes, free) = (rounded(*bytes), rounded(*free_bytes));
+    let plural = if *members == 1 { "" } else { "s" };
+    line(text, &format!("pool {name}: {level} of {members} member{plural}, {bytes}, {free} free; {state}"));
+    for (place, why) in absent {
+        line(text, &format!("  {place} {why}"));
+    }
+}
+
+/// A size as people say it: in the largest unit of which there are ten at least, rounded down.
+fn rounded(bytes: u64) -> String {
+    let unit = [40, 30, 20, 10].into_iter().find(|unit| bytes >> unit >= 10).unwrap_or(0);
+    display_bytes(bytes >> unit << unit)
 }
 
 fn line(text: &mut String, line: &str) {
@@ -135,6 +194,7 @@ fn nsid(config: &Config, volume: &Volume) -> usize {
 fn backing(backing: &Backing) -> String {
     match backing {
         Backing::File(path) | Backing::Device(path) => path.display().to_string(),
+        Backing::Pool(name) => format!("the pool {name}"),
         Backing::Memory => "memory".to_owned(),
         Backing::Null => "nothing (writes are dropped)".to_owned(),
     }

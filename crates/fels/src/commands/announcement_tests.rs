@@ -4,7 +4,7 @@ fn announced(text: &str, portals: &[&str]) -> String {
     let config = Config::parse(text, "fels.toml").unwrap();
     let iscsi = portals.iter().map(|portal| portal.parse().unwrap()).collect();
     let portals = Portals { iscsi, ..Portals::default() };
-    announcement(&config, &portals)
+    announcement(&config, &portals, &[])
 }
 
 fn volume(name: &str, more: &str) -> String {
@@ -41,6 +41,7 @@ fn nbd_has_its_lines_where_the_volume_is_an_export() {
     let said = announcement(
         &config,
         &Portals { iscsi: iscsi.clone(), nbd: tcp, nbd_socket: socket.clone(), ..Portals::default() },
+        &[],
     );
     assert!(
         said.contains("listening on 0.0.0.0:10809 for NBD\nlistening on fels-data/nbd.sock for NBD\n"),
@@ -52,7 +53,7 @@ fn nbd_has_its_lines_where_the_volume_is_an_export() {
               nbd-client -N demo 127.0.0.1 10809 /dev/nbd0
 ";
     assert!(said.contains(lines) && !said.contains("10809/hidden"), "{said}");
-    let said = announcement(&config, &Portals { iscsi, nbd_socket: socket, ..Portals::default() });
+    let said = announcement(&config, &Portals { iscsi, nbd_socket: socket, ..Portals::default() }, &[]);
     assert!(said.contains("nbdinfo 'nbd+unix:///demo?socket=fels-data/nbd.sock'\n"), "{said}");
     assert!(said.contains("nbd-client -N demo -unix fels-data/nbd.sock /dev/nbd0\n"), "{said}");
 }
@@ -136,7 +137,7 @@ fn a_volume_over_nvme_is_announced_with_its_namespace() {
         nvme_discovery: portals(["127.0.0.1:8009"]),
         ..Portals::default()
     };
-    let said = announcement(&config, &portals);
+    let said = announcement(&config, &portals, &[]);
     let listening = "\
 listening on 127.0.0.1:3260
 listening on 127.0.0.1:4420 for NVMe/TCP

@@ -1,6 +1,6 @@
 //! `fels serve`: a node in the foreground, until a signal ends it.
 
-use super::announcement::announcement;
+use super::announcement::{Pool, announcement};
 use super::limits::raise_open_files;
 use crate::message::{Failure, colours, print};
 use control::Config;
@@ -39,7 +39,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut signals = signals()?;
     let node = control::start(&config).map_err(|error| Failure::caused(&error, error.hint()))?;
     // Nobody has to read it for the node to serve.
-    print(&announcement(&config, node.portals()))?;
+    let pools: Vec<_> = node.pools().iter().map(Pool::of).collect();
+    print(&announcement(&config, node.portals(), &pools))?;
     let signal = signals.forever().next();
     tracing::info!(signal = signal.and_then(signal_hook::low_level::signal_name), "draining");
     node.shutdown().map_err(|error| Failure::caused(&error, error.hint()))?;

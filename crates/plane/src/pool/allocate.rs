@@ -6,7 +6,8 @@ use super::format::{RowExtent, VolumeEntry};
 /// So many rows that belong to no volume: the smallest run that has them all, or else the largest ones. The error is how many
 /// could be had.
 pub(super) fn allocate(volumes: &[VolumeEntry], rows: u64, wanted: u64) -> Result<Vec<RowExtent>, u64> {
-    let mut taken: Vec<RowExtent> = volumes.iter().flat_map(|volume| volume.extents.iter().copied()).collect();
+    let mut taken: Vec<RowExtent> =
+        volumes.iter().flat_map(|volume| volume.extents.iter().copied()).collect();
     taken.sort_unstable_by_key(|extent| extent.first_row);
     let mut free = Vec::new();
     let mut at = 0;
@@ -46,7 +47,13 @@ mod tests {
 
     fn volume(first_row: u64, rows: u64) -> VolumeEntry {
         let extents = vec![RowExtent { first_row, rows }];
-        VolumeEntry { id: [first_row as u8 + 1; 16], name: format!("v{first_row}"), bytes: 4096, block_size: 512, extents }
+        VolumeEntry {
+            id: [first_row as u8 + 1; 16],
+            name: format!("v{first_row}"),
+            bytes: 4096,
+            block_size: 512,
+            extents,
+        }
     }
 
     #[test]

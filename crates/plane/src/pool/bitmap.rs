@@ -102,12 +102,6 @@ impl Bitmap {
         }
     }
 
-    /// Whether all that is set is on stable media.
-    pub fn is_all_durable(&self) -> bool {
-        let words = self.bits.iter().zip(&self.durable);
-        words.into_iter().all(|(word, durable)| word.load(Ordering::Acquire) == durable.load(Ordering::Acquire))
-    }
-
     /// Nobody needs it any more.
     pub fn clear(&self) {
         for word in &self.bits {

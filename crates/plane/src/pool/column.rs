@@ -6,9 +6,9 @@ use std::ops::Range;
 use parity::Column;
 use ring::Buffer;
 
-use super::core::{Judged, PoolCore, Trouble};
+use super::core::{Judged, NO_CHECKSUM, PoolCore, Trouble};
 use super::events::Counters;
-use super::format::{BLOCK, Cause, LOST, block_entry};
+use super::format::{BLOCK, Cause, LOST, UNWRITTEN, block_entry};
 use super::join::join;
 use super::journal::Change;
 use super::layout::{Piece, Row, Slots, members, set};
@@ -121,6 +121,21 @@ impl<'a> Columns<'a> {
         }
     }
 
+    /// How many slots there are.
+    pub(super) fn slots(&self) -> usize {
+        self.states.len()
+    }
+
+    /// The slots of which nothing can be had.
+    pub(super) fn gone(&self) -> Slots {
+        self.core.gone(self.number)
+    }
+
+    /// Whether nothing was ever written to a slot's block.
+    pub(super) fn is_unwritten(&self, slot: usize, position: usize) -> bool {
+        self.core.shared.table.entry(slot, self.number, position) == UNWRITTEN
+    }
+
     /// The blocks of a slot.
     pub(super) fn bytes(&self, slot: usize) -> &[u8] {
         &self.bytes[slot]
@@ -135,6 +150,17 @@ impl<'a> Columns<'a> {
     pub(super) fn put(&mut self, slot: usize, blocks: &[u8]) {
         self.bytes[slot].copy_from_slice(blocks);
         self.states[slot].fill(Block::Good);
+    }
+
+    /// Takes over a slot's blocks that are good in `other`, of the same columns.
+    pub(super) fn put_good(&mut self, slot: usize, other: &Columns<'_>) {
+        for (index, state) in other.states(slot).iter().enumerate() {
+            if *state == Block::Good && self.states[slot][index] != Block::Good {
+                self.bytes[slot][index * BLOCK..][..BLOCK]
+                    .copy_from_slice(&other.bytes(slot)[index * BLOCK..][..BLOCK]);
+                self.states[slot][index] = Block::Good;
+            }
+        }
     }
 
     /// A block has no bytes: it was erased, or is lost.
@@ -189,7 +215,14 @@ impl<'a> Columns<'a> {
         touched = (touched | self.row.parity_slots()) & !gone;
         let entries = members(touched).flat_map(|slot| self.entries(slot).collect::<Vec<_>>()).collect();
         let blocks = members(touched).map(|slot| (slot, std::mem::take(&mut self.bytes[slot]))).collect();
-        Some(Change { row: self.number, positions: self.positions.clone(), touched, erase: false, entries, blocks })
+        Some(Change {
+            row: self.number,
+            positions: self.positions.clone(),
+            touched,
+            erase: false,
+            entries,
+            blocks,
+        })
     }
 
     /// Makes whole in memory what redundancy can make whole. Says which blocks were found to be bad and are good now:
@@ -205,7 +238,9 @@ impl<'a> Columns<'a> {
     fn mend_column(&mut self, index: usize, mended: &mut Vec<(usize, usize)>) {
         let slots = self.states.len();
         let missing = |state: Block| matches!(state, Block::Wrong | Block::Unreadable | Block::Gone);
-        let bad = (0..slots).filter(|slot| missing(self.states[*slot][index])).fold(0, |bad, slot| bad | 1u64 << slot);
+        let bad = (0..slots)
+            .filter(|slot| missing(self.states[*slot][index]))
+            .fold(0, |bad, slot| bad | 1u64 << slot);
         if bad == 0 {
             return;
         }
@@ -239,12 +274,15 @@ impl<'a> Columns<'a> {
         let position = self.positions.start + index;
         let entry = block_entry(self.block(slot, index));
         let table = &self.core.shared.table;
-        if entry == table.entry(slot, self.number, position) {
+        let noted = table.entry(slot, self.number, position);
+        if entry == noted {
             return true;
         }
+        // Of a page of which both places are damaged nothing is known.
+        let is_known = noted != NO_CHECKSUM;
         if wrong && found == self.block(slot, index) {
             Counters::count(&self.core.shared.counters.corrected);
-        } else if self.row.parities() > 0 {
+        } else if self.row.parities() > 0 && is_known {
             return false;
         }
         table.set(slot, self.number, position, entry);

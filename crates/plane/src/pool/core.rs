@@ -2,8 +2,8 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ring::{Buffer, PooledFuture, Ring, Sender};
@@ -14,17 +14,22 @@ use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, block_entry};
 use super::journal::Journal;
 use super::keeper::Message;
 use super::layout::{Row, Slots};
-use super::locks::{RowLocks, Waiting};
+use super::locks::{RowLocks, Waiting, moment};
+use super::maintain::ScrubReport;
+use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
 use crate::request::{Extent, Request, Verb};
 
 /// How often something is looked at that another core does.
 const LOOK: Duration = Duration::from_micros(100);
+
+/// How often at least, when it takes longer.
+const LOOK_AT_LEAST: Duration = Duration::from_millis(2);
 
 /// What all cores share.
 pub struct Shared {
@@ -53,8 +58,18 @@ pub struct Shared {
     pub(super) changes: AtomicU64,
     pub(super) labelled: AtomicU64,
     pub(super) keeper: Sender<Message>,
+    /// More failed than redundancy replaces: nothing is changed any more until the pool is opened again, which makes what
+    /// the journal has.
+    pub(super) failed: AtomicBool,
+    /// The pool is being closed: nothing more is begun in the background.
+    pub(super) closing: AtomicBool,
     /// The pool was closed in good order.
     pub(super) closed: AtomicBool,
+    /// What the last scrub, or the one that runs, has found.
+    pub scrub: ScrubReport,
+    /// The members, and how often one of them was replaced.
+    pub(super) members: Mutex<Vec<Option<Arc<Member>>>>,
+    pub(super) replaced: AtomicU64,
 }
 
 impl Shared {
@@ -65,18 +80,60 @@ impl Shared {
         self.oldest.iter().fold(next, |oldest, core| oldest.min(core.load(Ordering::SeqCst)))
     }
 
+    /// The slots whose members are not used.
+    pub fn out(&self) -> Slots {
+        self.states.out()
+    }
+
+    /// Whether the pool is being closed.
+    pub(super) fn stops(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing may be changed any more.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
+
+    /// Says that nothing may be changed any more.
+    pub(super) fn fail_stop(&self, what: &str) {
+        if !self.failed.swap(true, Ordering::AcqRel) {
+            tracing::error!(
+                pool = self.name,
+                "{what}: nothing is written any more; hint: bring the members back and start the node again"
+            );
+        }
+    }
+
+    /// The member of a slot, if it is there.
+    pub(super) fn member(&self, slot: usize) -> Option<Arc<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)[slot].clone()
+    }
+
+    /// Another member takes a slot; every core opens it before its next request to it.
+    pub(super) fn set_member(&self, slot: usize, member: Option<Arc<Member>>) {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)[slot] = member;
+        self.replaced.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Whether the labels say which slots are in use.
     pub(super) fn is_labelled(&self) -> bool {
         self.labelled.load(Ordering::Acquire) >= self.changes.load(Ordering::Acquire)
     }
 }
 
+/// A member, and this core's way to it.
+type Opened = (Arc<Member>, Rc<Stack>);
+
 /// A pool on one core.
 pub struct PoolCore {
     pub(super) shared: Arc<Shared>,
     pub(super) index: usize,
     pub(super) ring: Ring,
-    members: RefCell<Vec<Option<Rc<Stack>>>>,
+    /// A stack for each slot that is there, with the member that it is of.
+    members: RefCell<Vec<Option<Opened>>>,
+    /// How many replacements it knows.
+    replaced: Cell<u64>,
     pub(super) waiting: Waiting,
     pub(super) journal: Journal,
     /// Changes that are acknowledged and not yet in their places.
@@ -84,17 +141,41 @@ pub struct PoolCore {
 }
 
 impl PoolCore {
-    /// `members`: a stack for each slot that is there.
-    pub fn new(shared: Arc<Shared>, index: usize, ring: Ring, members: Vec<Option<Stack>>) -> Rc<PoolCore> {
-        Rc::new(PoolCore {
+    /// Opens the members on this core.
+    pub(super) fn new(shared: Arc<Shared>, index: usize, ring: Ring) -> Result<Rc<PoolCore>, MemberError> {
+        let core = Rc::new(PoolCore {
+            members: RefCell::new((0..shared.geometry.slots).map(|_| None).collect()),
+            replaced: Cell::new(0),
             shared,
             index,
             ring,
-            members: RefCell::new(members.into_iter().map(|member| member.map(Rc::new)).collect()),
             waiting: Waiting::default(),
             journal: Journal::default(),
             under_way: Cell::new(0),
-        })
+        });
+        core.open_members()?;
+        Ok(core)
+    }
+
+    /// Opens those members that are others than they were.
+    fn open_members(&self) -> Result<(), MemberError> {
+        self.replaced.set(self.shared.replaced.load(Ordering::Acquire));
+        let wanted = self.shared.members.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (mine, wanted) in self.members.borrow_mut().iter_mut().zip(wanted) {
+            let same = match (&mine, &wanted) {
+                (Some((mine, _)), Some(wanted)) => Arc::ptr_eq(mine, wanted),
+                (None, None) => true,
+                _ => false,
+            };
+            if !same {
+                *mine = None;
+                if let Some(member) = wanted {
+                    let stack = Rc::new(member.stack(&self.ring)?);
+                    *mine = Some((member, stack));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What all cores share.
@@ -106,27 +187,31 @@ impl PoolCore {
         &self.shared.geometry
     }
 
-    pub(super) fn member(&self, slot: usize) -> Option<Rc<Stack>> {
-        self.members.borrow()[slot].clone()
-    }
-
-    /// Another member takes the slot on this core.
-    pub(super) fn set_member(&self, slot: usize, member: Option<Stack>) {
-        self.members.borrow_mut()[slot] = member.map(Rc::new);
+    fn member(&self, slot: usize) -> Option<Rc<Stack>> {
+        if self.replaced.get() != self.shared.replaced.load(Ordering::Acquire)
+            && let Err(error) = self.open_members()
+        {
+            tracing::error!(pool = self.shared.name, "core {}: {error}", self.index);
+        }
+        self.members.borrow()[slot].as_ref().map(|(_, stack)| stack.clone())
     }
 
     /// Takes a row, as soon as nobody else has it.
     pub(super) async fn lock(self: &Rc<Self>, row: u64) -> Locked {
+        let mut attempts = 0;
         while !self.shared.locks.try_lock(row) {
-            self.waiting.wait(&self.ring).await;
+            self.waiting.wait(&self.ring, attempts).await;
+            attempts += 1;
         }
         Locked { core: self.clone(), row }
     }
 
     /// Waits for something that another task or core does.
     pub(super) async fn until(&self, condition: impl Fn() -> bool) {
+        let mut attempts = 0;
         while !condition() {
-            self.ring.sleep(LOOK).await;
+            self.ring.sleep(moment(LOOK, LOOK_AT_LEAST, attempts)).await;
+            attempts += 1;
         }
     }
 
@@ -137,10 +222,9 @@ impl PoolCore {
                 return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
             };
             match self.ring.timeout(POOL_MEMBER_STALL, member.submit(request)).await {
-                Some(completion) => Answer {
-                    result: completion.result.map_err(Trouble::Error),
-                    buffer: completion.buffer,
-                },
+                Some(completion) => {
+                    Answer { result: completion.result.map_err(Trouble::Error), buffer: completion.buffer }
+                }
                 None => Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() },
             }
         })
@@ -252,22 +336,15 @@ pub(super) enum Trouble {
     /// It is not there.
     #[error("it is not there")]
     Away,
+    /// Somebody wants it so.
+    #[error("it is not to be used")]
+    Unwanted,
     /// It does not answer.
     #[error("no answer for {} seconds", POOL_MEMBER_STALL.as_secs())]
     Stall,
     /// It said why.
     #[error(transparent)]
     Error(Error),
-}
-
-impl Trouble {
-    /// What is told to whoever asked.
-    pub(super) fn into_error(self, kind: ErrorKind, context: &'static str) -> Error {
-        match self {
-            Trouble::Error(error) => Error::caused(kind, context, std::io::Error::other(error)),
-            other => Error::caused(kind, context, std::io::Error::other(other.to_string())),
-        }
-    }
 }
 
 /// What a block that was read turned out to be.

@@ -7,7 +7,7 @@ use ring::{Buffer, PooledFuture};
 use super::core::PoolCore;
 use super::format::{RowExtent, UNWRITTEN, VolumeEntry};
 use super::join::join;
-use super::layout::{Piece, Row, pieces};
+use super::layout::{Piece, Row, members, pieces, set};
 use super::write::Content;
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
@@ -88,7 +88,8 @@ impl PoolDisk {
         let mut at = 0;
         let mut rows: Vec<(u64, Vec<(Piece, Content<'_>)>)> = Vec::new();
         for piece in self.pieces(extent) {
-            let content = bytes.map_or(Content::Zeroes, |bytes| Content::Bytes(&bytes[at..at + piece.length]));
+            let content =
+                bytes.map_or(Content::Zeroes, |bytes| Content::Bytes(&bytes[at..at + piece.length]));
             at += piece.length;
             match rows.last_mut() {
                 Some((row, pieces)) if *row == piece.row => pieces.push((piece, content)),
@@ -96,7 +97,8 @@ impl PoolDisk {
             }
         }
         for rows in rows.chunks(AT_ONCE) {
-            let writes = rows.iter().map(|(row, pieces)| PooledFuture::future(self.core.write_row(*row, pieces)));
+            let writes =
+                rows.iter().map(|(row, pieces)| PooledFuture::future(self.core.write_row(*row, pieces)));
             for result in join(writes.collect()).await {
                 result?;
             }
@@ -125,8 +127,10 @@ impl Disk for PoolDisk {
 
     fn allocation(&self, extent: Extent) -> Result<Run, Error> {
         let mapped = |piece: &Piece| {
-            let slot = Row::new(self.core.geometry(), piece.row).copies(piece.unit).start;
+            let copies = set(Row::new(self.core.geometry(), piece.row).copies(piece.unit));
             let table = &self.core.shared.table;
+            // The entries of a member that is out say nothing: its blocks may be rebuilt from the others.
+            let Some(slot) = members(copies & !self.core.gone(piece.row)).next() else { return true };
             piece.positions().any(|position| table.entry(slot, piece.row, position) != UNWRITTEN)
         };
         let mut run: Option<Run> = None;

@@ -22,6 +22,11 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// So many more.
+    pub(super) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Ordering::Relaxed);
+    }
+
     /// One more.
     pub(super) fn count(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);

@@ -40,7 +40,8 @@ impl Change {
     pub(super) fn write(row: u64, positions: Range<usize>, mut blocks: Vec<(usize, Buffer)>) -> Change {
         blocks.sort_unstable_by_key(|(slot, _)| *slot);
         let touched = blocks.iter().fold(0, |touched, (slot, _)| touched | 1 << slot);
-        let entries = blocks.iter().flat_map(|(_, bytes)| bytes.chunks_exact(BLOCK).map(block_entry)).collect();
+        let entries =
+            blocks.iter().flat_map(|(_, bytes)| bytes.chunks_exact(BLOCK).map(block_entry)).collect();
         Change { row, positions, touched, erase: false, entries, blocks }
     }
 
@@ -111,6 +112,10 @@ pub(super) struct Journal {
     unfinished: RefCell<VecDeque<(u64, usize)>>,
 }
 
+fn rows_of(changes: &[Change]) -> Vec<u64> {
+    changes.iter().map(|change| change.row).collect()
+}
+
 impl PoolCore {
     /// Writes changes of one row to the journal. When this ends, those that are given back are durable: all of them,
     /// unless there is an error. A row that is too wide for one transaction takes several.
@@ -178,14 +183,7 @@ impl PoolCore {
         let touched = batch.iter().fold(0, |touched, waiting| {
             waiting.changes.borrow().iter().fold(touched, |touched, change| touched | change.touched)
         }) & !out;
-        // Announced before a number is taken, so that no checkpoint passes it.
-        let mut unfinished = self.journal.unfinished.borrow_mut();
-        if unfinished.is_empty() {
-            shared.oldest[self.index].store(shared.next.load(Ordering::SeqCst), Ordering::SeqCst);
-        }
-        let number = shared.next.fetch_add(1, Ordering::SeqCst);
-        unfinished.push_back((number, batch.len()));
-        drop(unfinished);
+        let number = self.next_number(batch.len());
         for waiting in &batch {
             waiting.changes.borrow().iter().for_each(|change| shared.bitmap.touch(change.row));
         }
@@ -193,7 +191,8 @@ impl PoolCore {
         self.until(|| shared.is_labelled()).await;
         let unusable = out | failed;
         if !shared.states.all_in_sync() {
-            self.note_in_bitmap(&batch).await;
+            let changes = batch.iter().flat_map(|waiting| rows_of(&waiting.changes.borrow())).collect();
+            self.note_in_bitmap(changes).await;
         }
         for waiting in batch {
             let changes = waiting.changes.borrow();
@@ -205,12 +204,30 @@ impl PoolCore {
                 Ok(number)
             } else {
                 self.finish(number);
-                Err(Error::new(ErrorKind::Failed, "writing the journal of a pool: too many of its members fail"))
+                // Nobody knows whether a recovery would make it: what is computed from the old blocks must not follow it.
+                shared.fail_stop("the journal could not be written");
+                Err(Error::new(
+                    ErrorKind::Failed,
+                    "writing the journal of a pool: too many of its members fail",
+                ))
             };
             drop(changes);
             waiting.outcome.replace(Some(outcome));
             waiting.done.notify();
         }
+    }
+
+    /// The number of a transaction of so many tasks.
+    fn next_number(&self, tasks: usize) -> u64 {
+        let shared = &self.shared;
+        let mut unfinished = self.journal.unfinished.borrow_mut();
+        // Announced before the number is taken, so that no checkpoint passes it.
+        if unfinished.is_empty() {
+            shared.oldest[self.index].store(shared.next.load(Ordering::SeqCst), Ordering::SeqCst);
+        }
+        let number = shared.next.fetch_add(1, Ordering::SeqCst);
+        unfinished.push_back((number, tasks));
+        number
     }
 
     /// Writes the parts of a transaction to all members that it touches. Gives those that did not take theirs.
@@ -237,7 +254,9 @@ impl PoolCore {
         let payload = |slot: usize| writer.payload_blocks(slot as u16) as usize * BLOCK;
         let header_bytes = usize::from(writer.header_blocks()) * BLOCK;
         self.make_room(touched, header_bytes, &payload).await;
-        let segment = self.journal.segment.get().expect("there is one now");
+        // What failed may have left a gap in the segment, and a recovery looks no further than that.
+        let segment = self.journal.segment.get().filter(|_| !self.shared.has_failed());
+        let Some(segment) = segment else { return (0, Some(())) };
         self.journal.last.set(number);
         let parts: Vec<(usize, u64, usize)> = members(touched)
             .map(|slot| {
@@ -305,7 +324,7 @@ impl PoolCore {
             if claimed.get().is_none() {
                 self.shared.keeper.send(Message::Checkpoint).ok();
             }
-            claimed.get().is_some()
+            claimed.get().is_some() || self.shared.has_failed()
         })
         .await;
         journal.segment.set(claimed.get());
@@ -313,16 +332,20 @@ impl PoolCore {
     }
 
     /// What is changed while a member is out is noted for it, on stable media.
-    async fn note_in_bitmap(&self, batch: &[Rc<Waiting>]) {
-        let mut rows = Vec::new();
-        for waiting in batch {
-            rows.extend(waiting.changes.borrow().iter().map(|change| change.row));
-        }
-        let bitmap = &self.shared.bitmap;
-        rows.retain(|row| bitmap.set(*row));
-        if !rows.is_empty() {
+    async fn note_in_bitmap(&self, mut rows: Vec<u64>) {
+        let (bitmap, states) = (&self.shared.bitmap, &self.shared.states);
+        loop {
+            rows.retain(|row| bitmap.set(*row));
+            if rows.is_empty() {
+                return;
+            }
             self.shared.keeper.send(Message::Bitmap).ok();
-            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row))).await;
+            // When the last member is back, the keeper clears all bits: then nobody lacks these rows.
+            let is_cleared = || rows.iter().any(|row| !bitmap.is_set(*row));
+            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row)) || is_cleared()).await;
+            if states.all_in_sync() {
+                return;
+            }
         }
     }
 
@@ -346,7 +369,21 @@ impl PoolCore {
         let core = self.clone();
         self.ring.spawn(async move {
             for Committed { changes, number } in committed {
-                core.write_places(changes).await;
+                let rows = rows_of(&changes);
+                if !core.write_places(changes).await {
+                    core.shared.fail_stop(
+                        "acknowledged blocks, which are in the journal, could not be written to their places",
+                    );
+                    continue;
+                }
+                // A checkpoint that ended meanwhile has not flushed this. A member that goes out from now on may lack it,
+                // as may one that went out since it was acknowledged.
+                for row in &rows {
+                    core.shared.bitmap.touch(*row);
+                }
+                if !core.shared.states.all_in_sync() {
+                    core.note_in_bitmap(rows).await;
+                }
                 core.finish(number);
             }
             drop(locked);
@@ -354,8 +391,8 @@ impl PoolCore {
         });
     }
 
-    /// Writes changes to their places.
-    pub(super) async fn write_places(&self, changes: Vec<Change>) {
+    /// Writes changes to their places. False when a member that cannot be spared did not take its blocks.
+    pub(super) async fn write_places(&self, changes: Vec<Change>) -> bool {
         let mut writes = Vec::new();
         let mut slots = Vec::new();
         for change in changes {
@@ -363,7 +400,12 @@ impl PoolCore {
             if change.erase {
                 for slot in members(change.touched & !gone) {
                     slots.push(None);
-                    writes.push(self.discard_unit(slot, change.row, change.positions.start, change.positions.len()));
+                    writes.push(self.discard_unit(
+                        slot,
+                        change.row,
+                        change.positions.start,
+                        change.positions.len(),
+                    ));
                 }
             }
             for (slot, blocks) in change.blocks {
@@ -373,12 +415,14 @@ impl PoolCore {
                 }
             }
         }
+        let mut done = true;
         for (slot, answer) in slots.into_iter().zip(join(writes).await) {
             if let (Some(slot), Err(trouble)) = (slot, answer.result) {
                 let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
-                self.fail(slot, cause, &trouble);
+                done &= self.fail(slot, cause, &trouble);
             }
         }
+        done
     }
 
     /// One task of a transaction is done with its places.

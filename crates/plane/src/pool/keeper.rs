@@ -1,6 +1,7 @@
 //! What is done for a pool once, on its first core: labels, checkpoints, the bitmap, and who is out.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -8,10 +9,11 @@ use ring::{Buffer, Receiver};
 
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Label, Slot, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Label, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
+use super::member::Member;
 use crate::error::{Error, ErrorKind};
 use crate::request::{Flags, Request};
 
@@ -34,7 +36,33 @@ pub(super) enum Message {
     Checkpoint,
     /// Rows were changed that a member lacks.
     Bitmap,
-    /// The pool is to be closed; the sender waits for [`Shared::labelled`].
+    /// A slot is rebuilt up to a row.
+    Cursor {
+        /// Which slot.
+        slot: usize,
+        /// Rows below are good.
+        row: u64,
+    },
+    /// All of a slot is rebuilt.
+    Rebuilt {
+        /// Which.
+        slot: usize,
+    },
+    /// Everything is to be verified, from the first row on.
+    Scrub,
+    /// A slot is to be used no more, because an administrator says so.
+    Offline {
+        /// Which.
+        slot: usize,
+    },
+    /// A member is there, for a slot that is out: the one it had, or another one.
+    Online {
+        /// Which slot.
+        slot: usize,
+        /// The member, open.
+        member: Arc<Member>,
+    },
+    /// The pool is to be closed.
     Close,
 }
 
@@ -44,12 +72,16 @@ pub(super) struct Keeper {
     /// As it was last written, but for member, slot and end.
     label: Label,
     volumes: Vec<VolumeEntry>,
+    /// The transaction from which on a recovery had to look when the last checkpoint began: what was before is in one place
+    /// of each page of the table at least.
+    once_written: u64,
 }
 
 impl Keeper {
     /// `label`: any member's newest one.
     pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
-        Keeper { core, label, volumes }
+        let once_written = label.retired;
+        Keeper { core, label, volumes, once_written }
     }
 
     fn shared(&self) -> &Shared {
@@ -58,10 +90,12 @@ impl Keeper {
 
     /// Serves until the pool is closed.
     pub(super) async fn run(mut self, mut messages: Receiver<Message>) {
+        self.resume();
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
         loop {
-            let changed = self.shared().next.load(Ordering::SeqCst) != checkpointed;
+            let changed =
+                self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
             let message = if changed {
                 ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             } else {
@@ -71,22 +105,106 @@ impl Keeper {
                 Some(Message::Out { slot, cause }) => self.take_out(slot, cause).await,
                 Some(Message::Checkpoint) => {
                     let next = self.shared().next.load(Ordering::SeqCst);
-                    if next != checkpointed || self.shared().segments.is_short() {
+                    if next != checkpointed || !self.is_written_twice() || self.shared().segments.is_short() {
                         self.checkpoint().await;
                         checkpointed = next;
                     }
                 }
                 Some(Message::Bitmap) => self.write_bitmap().await,
+                Some(Message::Cursor { slot, row }) => self.save_cursor(slot, row).await,
+                Some(Message::Rebuilt { slot }) => self.rebuilt(slot).await,
+                Some(Message::Scrub) => self.scrub(),
+                Some(Message::Offline { slot }) => {
+                    self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted);
+                }
+                Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
                 Some(Message::Close) | None => return self.close().await,
             }
         }
     }
 
+    /// Goes on with what a restart interrupted.
+    fn resume(&self) {
+        for (slot, entry) in self.label.slots.iter().enumerate() {
+            if let SlotState::Rebuilding { by_bitmap, .. } = entry.state {
+                self.core.ring.spawn_later(self.core.clone().rebuild(slot, by_bitmap));
+            }
+        }
+    }
+
+    async fn save_cursor(&mut self, slot: usize, row: u64) {
+        if let SlotState::Rebuilding { since, by_bitmap, .. } = self.label.slots[slot].state {
+            // As in `rebuilt`.
+            self.checkpoint().await;
+            self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: row, by_bitmap };
+            self.checkpoint().await;
+        }
+    }
+
+    async fn rebuilt(&mut self, slot: usize) {
+        // What the rebuilding wrote, which is not in the journal, is durable before anybody relies on it, and its checksums
+        // are in both places of their pages.
+        self.checkpoint_twice().await;
+        if !matches!(self.label.slots[slot].state, SlotState::Rebuilding { .. })
+            || self.shared().states.rebuilding() & 1 << slot == 0
+        {
+            return;
+        }
+        self.label.slots[slot].state = SlotState::InSync;
+        self.shared().states.in_sync(slot);
+        self.write_labels(None).await;
+        tracing::info!(pool = self.shared().name, "member {slot} is rebuilt");
+        if self.shared().states.all_in_sync() {
+            self.shared().bitmap.clear();
+            self.write_bitmap().await;
+        }
+    }
+
+    fn scrub(&self) {
+        let report = &self.shared().scrub;
+        if report.runs.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        report.stop.store(false, Ordering::Release);
+        for counter in [&report.row, &report.bad, &report.repaired, &report.lost, &report.uneven] {
+            counter.store(0, Ordering::Release);
+        }
+        self.core.ring.spawn_later(self.core.clone().scrub());
+    }
+
+    /// A member for a slot that is out. One that was there before gets what it missed; another one gets everything.
+    async fn bring_in(&mut self, slot: usize, member: Arc<Member>) {
+        let SlotState::Out { since, .. } = self.label.slots[slot].state else { return };
+        let shared = self.core.shared.clone();
+        let known = match super::open::read_label(&self.core.ring, &member).await {
+            Ok(Some(label)) => label.pool == shared.id && label.member == self.label.slots[slot].member,
+            _ => false,
+        };
+        shared.set_member(slot, Some(member));
+        if known {
+            self.core.load_table(slot).await;
+        } else {
+            self.label.slots[slot].member = super::open::random_id();
+            shared.table.renew(slot);
+        }
+        self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: 0, by_bitmap: known };
+        shared.changes.fetch_add(1, Ordering::AcqRel);
+        let changes = shared.changes.load(Ordering::Acquire);
+        shared.states.rebuild(slot, 0);
+        self.checkpoint().await;
+        self.write_bitmap().await;
+        shared.labelled.fetch_max(changes, Ordering::AcqRel);
+        self.core.ring.spawn_later(self.core.clone().rebuild(slot, known));
+    }
+
     /// Everything in its place, and said so.
     async fn close(&mut self) {
-        self.core.until(|| self.shared().oldest() == self.shared().next.load(Ordering::SeqCst)).await;
-        self.checkpoint().await;
-        self.label.clean = true;
+        self.shared().closing.store(true, Ordering::Release);
+        let settled = || self.shared().oldest() == self.shared().next.load(Ordering::SeqCst);
+        self.core.until(|| settled() || self.shared().has_failed()).await;
+        self.checkpoint_twice().await;
+        // What is not in its place is made when the pool is opened again.
+        self.label.clean = !self.shared().has_failed();
         self.write_labels(None).await;
         self.shared().closed.store(true, Ordering::Release);
     }
@@ -103,27 +221,75 @@ impl Keeper {
         self.shared().labelled.fetch_max(changes, Ordering::AcqRel);
     }
 
-    /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place.
+    /// Whether the journal has forgotten all that was in its place at the last checkpoint.
+    fn is_written_twice(&self) -> bool {
+        self.label.retired == self.once_written
+    }
+
+    /// As a checkpoint, for what is to be forgotten altogether.
+    pub(super) async fn checkpoint_twice(&mut self) {
+        self.checkpoint().await;
+        self.checkpoint().await;
+    }
+
+    /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place, and
+    /// whose checksums are in both places of their pages: one of them may turn out to be damaged.
     pub(super) async fn checkpoint(&mut self) {
         let oldest = self.shared().oldest();
         self.shared().bitmap.turn();
-        let slots = self.used();
-        for slot in members(slots) {
-            self.write_table(slot).await;
+        // A member that fails meanwhile may lack what the journal is about to forget: that has to stand in the bitmap, and
+        // in the labels that it is out, before.
+        loop {
+            let slots = self.used();
+            for slot in members(slots) {
+                self.write_table(slot).await;
+            }
+            self.note_failed();
+            if !self.shared().states.all_in_sync() {
+                self.write_bitmap().await;
+            }
+            self.flush(slots).await;
+            if self.used() == slots {
+                break;
+            }
         }
-        if !self.shared().states.all_in_sync() {
-            self.write_bitmap().await;
+        if self.shared().has_failed() {
+            return;
         }
-        self.flush(slots).await;
         self.shared().bitmap.settle();
-        self.label.retired = oldest;
+        let retired = std::mem::replace(&mut self.once_written, oldest);
+        self.label.retired = retired;
         self.write_labels(None).await;
-        self.shared().retired.store(oldest, Ordering::Release);
-        self.shared().segments.retire(oldest);
+        self.shared().retired.store(retired, Ordering::Release);
+        self.shared().segments.retire(retired);
+    }
+
+    /// The label learns which members have failed of which no message has come yet.
+    fn note_failed(&mut self) {
+        let since = self.label.generation + 1;
+        let mut any = false;
+        for slot in members(self.core.shared.states.out()) {
+            let state = &mut self.label.slots[slot].state;
+            if !matches!(state, SlotState::Out { .. }) {
+                *state = SlotState::Out { cause: Cause::WriteError, since };
+                any = true;
+            }
+        }
+        if any {
+            self.shared().bitmap.keep_recent();
+        }
     }
 
     fn used(&self) -> Slots {
         self.shared().geometry.slot_mask() & !self.shared().states.out()
+    }
+
+    /// A member failed. One that cannot be spared lacks something that nobody may rely on then.
+    fn fail(&self, slot: usize, trouble: &Trouble) {
+        let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
+        if !self.core.fail(slot, cause, trouble) {
+            self.shared().fail_stop("what was written could not be made durable");
+        }
     }
 
     /// Makes what was written to members durable.
@@ -131,7 +297,7 @@ impl Keeper {
         let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush())).collect();
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result {
-                self.core.fail(slot, Cause::WriteError, &trouble);
+                self.fail(slot, &trouble);
             }
         }
     }
@@ -151,7 +317,7 @@ impl Keeper {
             });
             for answer in join(writes.collect()).await {
                 if let Err(trouble) = answer.result {
-                    self.core.fail(slot, Cause::WriteError, &trouble);
+                    self.fail(slot, &trouble);
                 }
             }
         }
@@ -167,7 +333,12 @@ impl Keeper {
             for number in 0..shared.geometry.bitmap_blocks {
                 let first = (number as usize * bitmap_block::WORDS).min(words.len());
                 let mut block = Buffer::new(BLOCK);
-                bitmap_block::encode(&shared.id, number, words[first..].iter().take(bitmap_block::WORDS).copied().collect::<Vec<_>>().as_slice(), &mut block);
+                bitmap_block::encode(
+                    &shared.id,
+                    number,
+                    words[first..].iter().take(bitmap_block::WORDS).copied().collect::<Vec<_>>().as_slice(),
+                    &mut block,
+                );
                 let request = Request::write(shared.geometry.bitmap_place(number), block).with(Flags::FUA);
                 writes.push((slot, self.core.ask(slot, request)));
             }
@@ -183,16 +354,12 @@ impl Keeper {
 
     /// Changes which volumes there are.
     pub(super) async fn set_volumes(&mut self, volumes: Vec<VolumeEntry>) -> Result<(), Error> {
-        let bytes = catalogue::encode(&volumes, &self.shared().geometry)
-            .map_err(|error| Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error)))?;
+        let bytes = catalogue::encode(&volumes, &self.shared().geometry).map_err(|error| {
+            Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error))
+        })?;
         self.write_labels(Some((&bytes, volumes.len() as u32))).await;
         self.volumes = volumes;
         Ok(())
-    }
-
-    /// The volumes.
-    pub(super) fn volumes(&self) -> &[VolumeEntry] {
-        &self.volumes
     }
 
     /// Writes the labels of all members that are used: first the catalogue, if it is another one, then heads, then tails.
@@ -242,10 +409,5 @@ impl Keeper {
     /// The label as it stands.
     pub(super) fn label(&self) -> &Label {
         &self.label
-    }
-
-    /// The slots as the label has them.
-    pub(super) fn slots(&mut self) -> &mut Vec<Slot> {
-        &mut self.label.slots
     }
 }

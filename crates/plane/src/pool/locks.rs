@@ -11,6 +11,9 @@ use crate::limits::POOL_ROW_LOCKS;
 /// How often a row that another core holds is asked for: those do not tell us when they are done.
 const AGAIN: Duration = Duration::from_micros(50);
 
+/// How often at least, when it takes longer: whoever waits for a member that does not answer does not keep the core busy.
+const AGAIN_AT_LEAST: Duration = Duration::from_millis(2);
+
 /// Locks of rows, shared by all cores. Rows that are many apart share one, so nobody may hold two.
 pub struct RowLocks(Box<[AtomicBool]>);
 
@@ -18,6 +21,11 @@ impl Default for RowLocks {
     fn default() -> RowLocks {
         RowLocks((0..POOL_ROW_LOCKS).map(|_| AtomicBool::new(false)).collect())
     }
+}
+
+/// `first` for the first attempts, then longer and longer, up to `longest`.
+pub(super) fn moment(first: Duration, longest: Duration, attempts: u32) -> Duration {
+    (first * 2u32.pow((attempts / 8).min(16))).min(longest)
 }
 
 /// What a core knows of its own waiting.
@@ -28,10 +36,10 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Waits until a row was released on this core, or for a moment.
-    pub(super) async fn wait(&self, ring: &Ring) {
+    /// Waits until a row was released on this core, or for a moment, which grows with each of `attempts`.
+    pub(super) async fn wait(&self, ring: &Ring, attempts: u32) {
         self.waiters.set(self.waiters.get() + 1);
-        ring.timeout(AGAIN, self.released.wait()).await;
+        ring.timeout(moment(AGAIN, AGAIN_AT_LEAST, attempts), self.released.wait()).await;
         self.waiters.set(self.waiters.get() - 1);
     }
 

@@ -55,8 +55,8 @@ impl Member {
     ) -> Result<(Member, Option<File>), MemberError> {
         let path = match &place {
             Place::Memory(bytes) => {
-                let memory = Memory::new(*bytes)
-                    .map_err(|source| MemberError::Memory { bytes: *bytes, source })?;
+                let memory =
+                    Memory::new(*bytes).map_err(|source| MemberError::Memory { bytes: *bytes, source })?;
                 let held = Held::Memory(Arc::new(memory));
                 return Ok((Member { bytes: *bytes, place, held, layers }, None));
             }
@@ -64,7 +64,7 @@ impl Member {
         };
         let there = File::open(ring, &path, FileOptions { read_only: true, ..FileOptions::default() });
         let bytes = match (there.and_then(|file| file.length()), make) {
-            (Ok(length), Some(make)) if length == 0 => make,
+            (Ok(0), Some(make)) => make,
             (Ok(length), _) => length,
             (Err(error), Some(make)) if error.kind() == std::io::ErrorKind::NotFound => make,
             (Err(source), _) => return Err(FileError::Open { path, source }.into()),

@@ -6,18 +6,21 @@
 //! for the pool is the `keeper`'s; `open` and `recover` are its beginning.
 
 mod allocate;
+mod assemble;
 mod bitmap;
 mod column;
 mod core;
 mod disk;
 mod events;
 pub mod format;
+mod handle;
 mod join;
 mod journal;
 mod keeper;
 pub mod layout;
 mod level;
 mod locks;
+mod maintain;
 mod member;
 mod open;
 mod read;
@@ -27,10 +30,13 @@ mod slots;
 mod table;
 mod write;
 
+pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble};
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;
+pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, Status};
 pub use level::{Level, LevelError};
+pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};
 

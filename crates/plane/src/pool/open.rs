@@ -7,20 +7,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ring::{Buffer, Receiver, Ring, mailbox};
 
 use super::bitmap::Bitmap;
-use super::core::{PoolCore, Shared};
+use super::core::{PoolCore, Shared, Trouble};
+use super::events::Counters;
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState, TablePage,
-    VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState,
+    TablePage, VolumeEntry, bitmap_block, catalogue,
 };
 use super::keeper::{Keeper, Message};
 use super::layout::{Row, members};
 use super::level::Level;
 use super::locks::RowLocks;
+use super::maintain::ScrubReport;
 use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
-use crate::request::{Flags, Request};
+use crate::limits::POOL_MEMBER_STALL;
+use crate::request::Request;
 
 /// Bytes of the table that are read or written at once.
 const TABLE_BYTES: usize = 1 << 20;
@@ -52,7 +55,9 @@ pub enum PoolError {
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A member cannot be read or written.
-    #[error("member {place} of pool {pool} cannot be used: {cause}; hint: check the disk, and leave it out if redundancy allows")]
+    #[error(
+        "member {place} of pool {pool} cannot be used: {cause}; hint: check the disk, and leave it out if redundancy allows"
+    )]
     Io {
         /// Which pool.
         pool: String,
@@ -62,12 +67,24 @@ pub enum PoolError {
         cause: String,
     },
     /// Somebody's data would be overwritten.
-    #[error("{place} is not blank: it is a member of the pool {pool}; hint: import that pool, or wipe its label if nobody needs it")]
+    #[error(
+        "{place} is not blank: it is a member of the pool {pool}; hint: import that pool, or wipe its label if nobody needs it"
+    )]
     NotBlank {
         /// Which member.
         place: String,
         /// Whose it is.
         pool: String,
+    },
+    /// A volume.
+    #[error("volume {volume} cannot be had from pool {pool}: {why}")]
+    Volume {
+        /// Of which pool.
+        pool: String,
+        /// Which.
+        volume: String,
+        /// A sentence with a hint.
+        why: String,
     },
     /// The members do not make a pool.
     #[error("pool {pool} cannot be opened: {why}")]
@@ -82,20 +99,24 @@ pub enum PoolError {
 /// A pool that is open, before its cores use it.
 pub struct Pool {
     shared: Arc<Shared>,
-    members: Vec<Option<Arc<Member>>>,
     volumes: Vec<VolumeEntry>,
     seed: Mutex<Option<(Label, Receiver<Message>)>>,
 }
 
 /// A member with what its label says.
-struct Labelled {
-    member: Arc<Member>,
-    label: Label,
+pub(super) struct Labelled {
+    pub(super) member: Arc<Member>,
+    pub(super) label: Label,
 }
 
 impl Pool {
     /// Makes a pool of blank members.
-    pub async fn make(ring: &Ring, options: &PoolOptions, members: Vec<Member>, cores: usize) -> Result<Pool, PoolError> {
+    pub async fn make(
+        ring: &Ring,
+        options: &PoolOptions,
+        members: Vec<Member>,
+        cores: usize,
+    ) -> Result<Pool, PoolError> {
         for member in &members {
             if let Some(label) = read_label(ring, member).await? {
                 return Err(PoolError::NotBlank { place: member.place().to_string(), pool: label.name });
@@ -119,15 +140,26 @@ impl Pool {
             slot: None,
             end: End::Head,
             integrity: options.integrity,
-            clean: true,
+            // It is used from now on: who finds it so has to look into the journal.
+            clean: false,
             geometry,
             retired: 1,
-            catalogue: CatalogueReference { generation: 1, volumes: 0, checksum: catalogue::checksum(&[]), copy: 0 },
+            catalogue: CatalogueReference {
+                generation: 1,
+                volumes: 0,
+                checksum: catalogue::checksum(&[]),
+                copy: 0,
+            },
             name: options.name.clone(),
             slots,
             spares: Vec::new(),
         };
-        let pool = Pool::new(label, members.into_iter().map(|member| Some(Arc::new(member))).collect(), Vec::new(), cores);
+        let pool = Pool::new(
+            label,
+            members.into_iter().map(|member| Some(Arc::new(member))).collect(),
+            Vec::new(),
+            cores,
+        );
         let core = pool.core(0, ring)?;
         core.format().await.map_err(|(slot, cause)| pool.failed(slot, cause))?;
         let (label, receiver) = pool.take_seed().expect("nobody else has it yet");
@@ -138,18 +170,41 @@ impl Pool {
     }
 
     /// Opens the pool whose members these are, in any order.
-    pub async fn open(ring: &Ring, name: &str, members: Vec<Member>, cores: usize) -> Result<Pool, PoolError> {
+    pub async fn open(
+        ring: &Ring,
+        name: &str,
+        members: Vec<Member>,
+        cores: usize,
+    ) -> Result<Pool, PoolError> {
         let mut labelled = Vec::with_capacity(members.len());
         for member in members {
             let place = member.place().to_string();
-            match read_label(ring, &member).await? {
-                Some(label) => labelled.push(Labelled { member: Arc::new(member), label }),
-                None => {
-                    let why = format!("{place} has no label of a pool; hint: it may be another disk: take it from the list, or `fels pool replace` with it");
-                    return Err(PoolError::Refused { pool: name.to_owned(), why });
+            let label = match read_label(ring, &member).await {
+                // As one that is missing: whether the others suffice is seen later.
+                Err(PoolError::Io { cause, .. }) => {
+                    tracing::error!(pool = name, "member {place} cannot be used: {cause}");
+                    continue;
                 }
-            }
+                label => label?,
+            };
+            let Some(label) = label else {
+                let why = format!(
+                    "{place} has no label of a pool; hint: it may be another disk: take it from the list, or `fels pool replace` with it"
+                );
+                return Err(PoolError::Refused { pool: name.to_owned(), why });
+            };
+            labelled.push(Labelled { member: Arc::new(member), label });
         }
+        Pool::open_labelled(ring, name, labelled, cores).await
+    }
+
+    /// As [`Pool::open`], with the labels read already.
+    pub(super) async fn open_labelled(
+        ring: &Ring,
+        name: &str,
+        labelled: Vec<Labelled>,
+        cores: usize,
+    ) -> Result<Pool, PoolError> {
         let label = choose(name, &labelled)?;
         let mut places: Vec<Option<Arc<Member>>> = label.slots.iter().map(|_| None).collect();
         for (slot, entry) in label.slots.iter().enumerate() {
@@ -167,16 +222,26 @@ impl Pool {
         for slot in 0..label.slots.len() {
             let state = &mut label.slots[slot].state;
             match *state {
-                SlotState::InSync if self.members[slot].is_none() => {
+                SlotState::InSync if shared.member(slot).is_none() => {
                     let since = label.generation + 1;
                     *state = SlotState::Out { cause: Cause::Missing, since };
                     shared.states.take_out(slot);
                     shared.changes.fetch_add(1, Ordering::AcqRel);
                 }
                 SlotState::InSync => {}
-                SlotState::Rebuilding { cursor, .. } if self.members[slot].is_some() => shared.states.rebuild(slot, cursor),
-                SlotState::Rebuilding { since, .. } => {
-                    *state = SlotState::Out { cause: Cause::Missing, since };
+                SlotState::Rebuilding { cursor, .. } if shared.member(slot).is_some() => {
+                    shared.states.rebuild(slot, cursor);
+                }
+                // It is back, and gets what it has missed.
+                SlotState::Out { since, cause }
+                    if cause != Cause::Administrator && shared.member(slot).is_some() =>
+                {
+                    *state = SlotState::Rebuilding { since, cursor: 0, by_bitmap: true };
+                    shared.states.rebuild(slot, 0);
+                }
+                SlotState::Rebuilding { since, by_bitmap, .. } => {
+                    let cause = if by_bitmap { Cause::Missing } else { Cause::Replaced };
+                    *state = SlotState::Out { cause, since };
                     shared.states.take_out(slot);
                 }
                 SlotState::Out { .. } => drop(shared.states.take_out(slot)),
@@ -197,16 +262,19 @@ impl Pool {
         }
         core.load_bitmap().await;
         let volumes = core.load_catalogue(&label).await.ok_or_else(|| {
-            self.refused("no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned())
+            self.refused(
+                "no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned(),
+            )
         })?;
-        if !label.clean {
-            core.recover(label.retired).await;
-        } else {
+        if label.clean {
             shared.next.store(label.retired.max(1), Ordering::SeqCst);
+        } else {
+            core.recover(label.retired).await;
         }
         label.clean = false;
         let mut keeper = Keeper::new(core, label, volumes.clone());
-        keeper.checkpoint().await;
+        // All segments of the journal are free from now on.
+        keeper.checkpoint_twice().await;
         shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
         self.volumes = volumes;
         self.put_seed(keeper.label().clone(), receiver);
@@ -225,8 +293,13 @@ impl Pool {
             locks: RowLocks::default(),
             segments: Segments::new(geometry.segments),
             states: SlotStates::new(members.len()),
+            members: Mutex::new(members),
+            replaced: AtomicU64::new(0),
+            scrub: ScrubReport::default(),
+            failed: AtomicBool::new(false),
+            closing: AtomicBool::new(false),
             bitmap: Bitmap::new(&geometry),
-            counters: Default::default(),
+            counters: Counters::default(),
             next: AtomicU64::new(1),
             retired: AtomicU64::new(1),
             oldest: (0..cores).map(|_| AtomicU64::new(u64::MAX)).collect(),
@@ -235,7 +308,7 @@ impl Pool {
             keeper: sender,
             closed: AtomicBool::new(false),
         });
-        Pool { shared, members, volumes, seed: Mutex::new(Some((label, receiver))) }
+        Pool { shared, volumes, seed: Mutex::new(Some((label, receiver))) }
     }
 
     /// What all cores share.
@@ -250,28 +323,39 @@ impl Pool {
 
     /// One core's way to it.
     pub fn core(&self, index: usize, ring: &Ring) -> Result<Rc<PoolCore>, PoolError> {
-        let mut stacks = Vec::with_capacity(self.members.len());
-        for member in &self.members {
-            stacks.push(member.as_ref().map(|member| member.stack(ring)).transpose()?);
-        }
-        Ok(PoolCore::new(self.shared.clone(), index, ring.clone(), stacks))
+        Ok(PoolCore::new(self.shared.clone(), index, ring.clone())?)
     }
 
     /// Adds a volume of so many bytes, in the first rows that are free.
-    pub async fn add_volume(&mut self, ring: &Ring, id: Id, name: &str, bytes: u64, block_size: u32) -> Result<(), PoolError> {
-        let (label, receiver) = self.take_seed().expect("before it is kept");
+    pub async fn add_volume(
+        &mut self,
+        ring: &Ring,
+        id: Id,
+        name: &str,
+        bytes: u64,
+        block_size: u32,
+    ) -> Result<(), PoolError> {
         let rows = bytes.div_ceil(self.shared.geometry.row_bytes());
-        let extents = super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows)
-            .map_err(|free| {
+        let extents =
+            super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows).map_err(|free| {
                 let room = free * self.shared.geometry.row_bytes();
-                self.refused(format!("volume {name} of {bytes} bytes does not fit: {room} bytes are free; hint: make it smaller, or add members"))
+                self.no_volume(
+                    name,
+                    format!(
+                        "it has {bytes} bytes, and {room} are free; hint: make it smaller, or add members"
+                    ),
+                )
             })?;
         let mut volumes = self.volumes.clone();
         volumes.push(VolumeEntry { id, name: name.to_owned(), bytes, block_size, extents });
-        let mut keeper = Keeper::new(self.core(0, ring)?, label, self.volumes.clone());
+        let core = self.core(0, ring)?;
+        let (label, receiver) = self.take_seed().expect("before it is kept");
+        let mut keeper = Keeper::new(core, label, self.volumes.clone());
         let result = keeper.set_volumes(volumes.clone()).await;
         self.put_seed(keeper.label().clone(), receiver);
-        result.map_err(|error| self.refused(format!("{error}; hint: remove volumes that nobody needs")))?;
+        result.map_err(|error| {
+            self.no_volume(name, format!("{error}; hint: remove volumes that nobody needs"))
+        })?;
         self.volumes = volumes;
         Ok(())
     }
@@ -281,6 +365,14 @@ impl Pool {
         if let Some((label, receiver)) = self.take_seed() {
             let keeper = Keeper::new(core.clone(), label, self.volumes.clone());
             core.ring.spawn_later(keeper.run(receiver));
+        }
+    }
+
+    /// Says to the keeper that everything is to be put in its place; waits until that is so.
+    pub async fn close(shared: &Arc<Shared>, ring: &Ring) {
+        shared.keeper.send(Message::Close).ok();
+        while !shared.closed.load(Ordering::Acquire) {
+            ring.sleep(std::time::Duration::from_micros(200)).await;
         }
     }
 
@@ -296,8 +388,12 @@ impl Pool {
         PoolError::Refused { pool: self.shared.name.clone(), why }
     }
 
+    pub(super) fn no_volume(&self, volume: &str, why: String) -> PoolError {
+        PoolError::Volume { pool: self.shared.name.clone(), volume: volume.to_owned(), why }
+    }
+
     fn failed(&self, slot: usize, cause: String) -> PoolError {
-        let place = self.members[slot].as_ref().map_or_else(String::new, |member| member.place().to_string());
+        let place = self.shared.member(slot).map_or_else(String::new, |member| member.place().to_string());
         PoolError::Io { pool: self.shared.name.clone(), place, cause }
     }
 }
@@ -313,9 +409,12 @@ impl PoolCore {
                 let mut bytes = Buffer::zeroed(count as usize * 2 * BLOCK);
                 for (index, pair) in bytes.chunks_exact_mut(2 * BLOCK).enumerate() {
                     let page = first + index as u64;
-                    let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation: 1 };
-                    head.encode(std::iter::repeat_n(0, super::format::table_page::ENTRIES), &mut pair[BLOCK..]);
-                    self.shared.table.written(slot, page, 1);
+                    // Generation 2 is in the first place, 1 in the second.
+                    for (place, generation) in pair.chunks_exact_mut(BLOCK).zip([2, 1]) {
+                        let head = TablePage { pool: self.shared.id, slot: slot as u16, page, generation };
+                        head.encode(std::iter::repeat_n(0, super::format::table_page::ENTRIES), place);
+                    }
+                    self.shared.table.written(slot, page, 2);
                 }
                 let request = Request::write(geometry.table_page_place(first, 0), bytes);
                 self.ask(slot, request).await.result.map_err(failed)?;
@@ -331,7 +430,7 @@ impl PoolCore {
         Ok(())
     }
 
-    async fn load_table(&self, slot: usize) {
+    pub(super) async fn load_table(&self, slot: usize) {
         let geometry = *self.geometry();
         for first in (0..geometry.table_pages).step_by(TABLE_BYTES / 2 / BLOCK) {
             let count = (geometry.table_pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
@@ -347,20 +446,27 @@ impl PoolCore {
         let shared = &self.shared;
         let decode = |bytes| TablePage::decode(bytes, &shared.id, slot as u16, page);
         let (one, other) = (decode(&pair[..BLOCK]), decode(&pair[BLOCK..]));
+        let is_alone = one.is_none() || other.is_none();
         let best = match (one, other) {
             (Some(one), Some(other)) if other.0 > one.0 => Some(other),
             (None, other) => other,
             (one, _) => one,
         };
-        match best {
-            Some((generation, entries)) => shared.table.load(slot, page, generation, entries),
-            None => {
-                tracing::error!(pool = shared.name, "member {slot}: page {page} of the table is damaged at both places");
-                // Nothing fits an entry that no block can have: what redundancy gives is taken.
-                let entries = std::iter::repeat_n(super::core::NO_CHECKSUM, super::format::table_page::ENTRIES);
-                shared.table.load(slot, page, 1, entries);
+        if let Some((generation, entries)) = best {
+            // The other place is written at the next two checkpoints.
+            if is_alone {
+                shared.table.mark(slot, page);
             }
+            return shared.table.load(slot, page, generation, entries);
         }
+        tracing::error!(
+            pool = shared.name,
+            "member {slot}: page {page} of the table is damaged at both places"
+        );
+        // An entry that hardly any block has: what redundancy gives is taken.
+        let entries = std::iter::repeat_n(super::core::NO_CHECKSUM, super::format::table_page::ENTRIES);
+        shared.table.load(slot, page, 1, entries);
+        shared.table.mark(slot, page);
     }
 
     /// Blocks of a member; zeroes where it cannot be read.
@@ -417,19 +523,24 @@ impl PoolCore {
     }
 }
 
-/// The newest label of a member; none of a blank one.
-async fn read_label(ring: &Ring, member: &Member) -> Result<Option<Label>, PoolError> {
+/// The newest label of a member; none of a blank one. One that cannot be read is an error: nobody knows what it has.
+pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<Label>, PoolError> {
     let stack = member.stack(ring)?;
     let mut newest: Option<Label> = None;
-    let mut damaged = None;
+    let (mut damaged, mut unreadable) = (None, None);
     // The tail of a member that is a file or device ends where the label says; of one whose head is damaged, where it
     // ends itself.
     let mut places = vec![0, member.bytes().saturating_sub(BLOCK as u64)];
     let mut index = 0;
     while let Some(place) = places.get(index).copied() {
         index += 1;
-        let completion = stack.submit(Request::read(place, Buffer::new(BLOCK))).await;
-        if completion.result.is_err() {
+        let read = stack.submit(Request::read(place, Buffer::new(BLOCK)));
+        let Some(completion) = ring.timeout(POOL_MEMBER_STALL, read).await else {
+            unreadable = Some(Trouble::Stall);
+            break;
+        };
+        if let Err(error) = completion.result {
+            unreadable = Some(Trouble::Error(error));
             continue;
         }
         match Label::decode(&completion.buffer) {
@@ -446,18 +557,22 @@ async fn read_label(ring: &Ring, member: &Member) -> Result<Option<Label>, PoolE
             Err(error) => damaged = Some(error),
         }
     }
-    match (newest, damaged) {
-        (Some(label), _) => Ok(Some(label)),
-        (None, Some(error)) => Err(PoolError::Refused {
+    match (newest, damaged, unreadable) {
+        (_, _, Some(cause @ Trouble::Stall)) | (None, _, Some(cause)) => Err(PoolError::Io {
             pool: String::new(),
-            why: format!("{}: {error}", member.place()),
+            place: member.place().to_string(),
+            cause: cause.to_string(),
         }),
-        (None, None) => Ok(None),
+        (Some(label), _, _) => Ok(Some(label)),
+        (None, Some(error), None) => {
+            Err(PoolError::Refused { pool: String::new(), why: format!("{}: {error}", member.place()) })
+        }
+        (None, None, None) => Ok(None),
     }
 }
 
 /// The label that counts, if the members belong together.
-fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
+pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
     let refused = |why: String| PoolError::Refused { pool: name.to_owned(), why };
     let Some(newest) = labelled.iter().max_by_key(|labelled| labelled.label.generation) else {
         return Err(refused("no member was given; hint: name its files or devices".to_owned()));
@@ -478,11 +593,16 @@ fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
                 "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
             )));
         }
-        // Both were used without the other.
+        // Both were used without the other: one that was out when the others went on knows one of those as good.
         let out = |label: &Label, member: &Id| {
-            label.slots.iter().any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
+            label
+                .slots
+                .iter()
+                .any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
         };
-        if out(label, &other.label.member) && out(&other.label, &label.member) {
+        let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
+        let is_parted = label.slots.iter().filter(in_sync).all(|slot| out(&other.label, &slot.member));
+        if out(label, &other.label.member) && is_parted {
             return Err(refused(format!(
                 "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
                 newest.member.place()
@@ -500,10 +620,4 @@ pub(super) fn random_id() -> Id {
             return id;
         }
     }
-}
-
-/// Says that a write is to be on stable media.
-#[allow(dead_code, reason = "for those who write labels by hand in tests")]
-pub(super) fn durable(request: Request) -> Request {
-    request.with(Flags::FUA)
 }

@@ -97,7 +97,10 @@ impl PoolCore {
                     Counters::count(&self.shared.counters.lost);
                 }
             }
-            return Err(Error::new(ErrorKind::Medium, "reading blocks of a pool that redundancy cannot rebuild"));
+            return Err(Error::new(
+                ErrorKind::Medium,
+                "reading blocks of a pool that redundancy cannot rebuild",
+            ));
         };
         let from = piece.offset - start;
         out.copy_from_slice(&columns.bytes(slot)[from..from + piece.length]);

@@ -18,6 +18,10 @@ use super::layout::{Row, Slots, members, set};
 /// Bytes of the journal that are read at once.
 const READ: usize = 1 << 20;
 
+/// Numbers that a member that is away may have seen beyond those that are here: the transactions that were under way, one
+/// for each core. They are not given again, else its old parts would be taken for those of new transactions when it is back.
+const UNSEEN: u64 = 1 << 16;
+
 /// A transaction as it was found.
 struct Found {
     /// Of the first part that was whole.
@@ -49,7 +53,7 @@ impl PoolCore {
         for (_, found) in found.range(retired..) {
             self.replay(found).await;
         }
-        let next = (highest + 1).max(retired).max(1);
+        let next = (highest + 1).max(retired) + UNSEEN;
         self.shared.next.store(next, Ordering::SeqCst);
         self.shared.retired.store(retired, Ordering::SeqCst);
     }
@@ -64,7 +68,11 @@ impl PoolCore {
             let most = (MAX_HEADER_BLOCKS * BLOCK).min((end - place) as usize);
             let Some(bytes) = self.read_journal(slot, place, most).await else { return };
             let transaction = match Transaction::decode(&bytes, &self.shared.id, place, &geometry) {
-                Ok(transaction) if transaction.head.number > last => transaction,
+                Ok(transaction)
+                    if transaction.head.number > last && usize::from(transaction.head.slot) == slot =>
+                {
+                    transaction
+                }
                 Ok(_) | Err(NotOne::NoMagic | NotOne::Short { .. } | NotOne::Damaged) => return,
                 Err(NotOne::Foreign | NotOne::Misplaced(_) | NotOne::Invalid(_)) => return,
             };
@@ -136,7 +144,8 @@ impl PoolCore {
     async fn replay_update(self: &Rc<Self>, head: &UpdateHead, entries: &[u32], parts: Vec<(usize, Part)>) {
         let row = Row::new(self.geometry(), head.row);
         let gone = self.gone(head.row);
-        let right = parts.iter().filter(|(_, part)| part.is_some()).fold(0, |right, (slot, _)| right | 1u64 << slot);
+        let right =
+            parts.iter().filter(|(_, part)| part.is_some()).fold(0, |right, (slot, _)| right | 1u64 << slot);
         let counters = &self.shared.counters;
         if !is_made(row, gone, head.touched, right) {
             Counters::count(&counters.dropped);
@@ -154,12 +163,21 @@ impl PoolCore {
         } else if head.touched & !gone & !right == 0 {
             let blocks = parts.into_iter().filter_map(|(slot, part)| part.map(|part| (slot, part)));
             let entries = entries.to_vec();
-            Change { row: head.row, positions, touched: head.touched, erase: false, entries, blocks: blocks.collect() }
+            Change {
+                row: head.row,
+                positions,
+                touched: head.touched,
+                erase: false,
+                entries,
+                blocks: blocks.collect(),
+            }
         } else {
             self.rebuild_update(head, positions, entries, parts, gone).await
         };
         self.note(&change, gone);
-        self.write_places(vec![change]).await;
+        if !self.write_places(vec![change]).await {
+            self.shared.fail_stop("what the journal has could not be written to its places");
+        }
     }
 
     /// An update of which some parts are not right: they follow from the others.
@@ -174,7 +192,15 @@ impl PoolCore {
         let columns_count = positions.len();
         let mut columns = Columns::unknown(self, head.row, positions.clone());
         let all = set(0..usize::from(self.geometry().slots));
-        columns.read(all & !gone & !head.touched).await;
+        let untouched = all & !gone & !head.touched;
+        columns.read(untouched).await;
+        let is_good = |slot: usize| columns.states(slot).iter().all(|state| *state == Block::Good);
+        if !members(untouched).all(is_good) {
+            // More is missing than what was torn. As long as the columns are what they were before, those say what it is.
+            let mut before = Columns::load(self, head.row, positions.clone(), all).await;
+            before.mend();
+            members(untouched).for_each(|slot| columns.put_good(slot, &before));
+        }
         for (slot, part) in &parts {
             if let Some(part) = part {
                 columns.put(*slot, part);
@@ -210,7 +236,8 @@ impl PoolCore {
 
 /// Whether the blocks of a part are what its entries say.
 fn fits(blocks: &[u8], entries: impl Iterator<Item = u32>) -> bool {
-    blocks.chunks_exact(BLOCK).zip(entries).all(|(block, entry)| {
-        matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry
-    })
+    blocks
+        .chunks_exact(BLOCK)
+        .zip(entries)
+        .all(|(block, entry)| matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry)
 }

@@ -9,7 +9,9 @@ enum Segment {
     /// A core appends to it.
     Open,
     /// Of no use once all transactions up to this number are retired.
-    Full { last: u64 },
+    Full {
+        last: u64,
+    },
 }
 
 /// All segments of a pool.

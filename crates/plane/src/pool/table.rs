@@ -11,6 +11,8 @@ struct SlotTable {
     entries: Box<[AtomicU32]>,
     /// One bit a page.
     changed: Box<[AtomicU64]>,
+    /// Those of which the other place is still older than the last change that was written.
+    behind: Box<[AtomicU64]>,
     /// Of each page, as it was last written.
     generations: Box<[AtomicU64]>,
 }
@@ -30,6 +32,7 @@ impl Table {
         let slot = |_| SlotTable {
             entries: (0..blocks).map(|_| AtomicU32::new(0)).collect(),
             changed: (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            behind: (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             generations: (0..pages).map(|_| AtomicU64::new(0)).collect(),
         };
         Table { slots: (0..geometry.slots).map(slot).collect(), blocks_per_unit }
@@ -57,11 +60,15 @@ impl Table {
         (row * self.blocks_per_unit) as usize + position
     }
 
-    /// The pages of a slot that have changed since the last call, which are written by the caller now.
+    /// The pages of a slot that have changed since the last call or between that and the one before, which are written by
+    /// the caller now: so each change comes to both places of its page.
     pub fn take_changed(&self, slot: usize) -> Vec<u64> {
         let mut pages = Vec::new();
-        for (index, word) in self.slots[slot].changed.iter().enumerate() {
-            let mut bits = if word.load(Ordering::Relaxed) == 0 { 0 } else { word.swap(0, Ordering::AcqRel) };
+        let slot = &self.slots[slot];
+        for (index, (word, behind)) in slot.changed.iter().zip(&slot.behind).enumerate() {
+            let changed = if word.load(Ordering::Relaxed) == 0 { 0 } else { word.swap(0, Ordering::AcqRel) };
+            let mut bits = changed | behind.load(Ordering::Relaxed);
+            behind.store(changed, Ordering::Relaxed);
             while bits != 0 {
                 pages.push(index as u64 * 64 + u64::from(bits.trailing_zeros()));
                 bits &= bits - 1;
@@ -75,23 +82,12 @@ impl Table {
         self.slots[slot].changed[page as usize / 64].fetch_or(1 << (page % 64), Ordering::AcqRel);
     }
 
-    /// Says that all pages of a slot are to be written again, as on a member that is new.
-    pub fn mark_all(&self, slot: usize) {
-        for page in 0..self.pages() {
-            self.mark(slot, page);
-        }
-    }
-
-    /// Pages of one slot.
-    pub fn pages(&self) -> u64 {
-        self.slots.first().map_or(0, |slot| slot.generations.len() as u64)
-    }
-
     /// The entries of a page; those behind the last block are 0.
     pub fn page(&self, slot: usize, page: u64) -> impl Iterator<Item = u32> + '_ {
         let entries = &self.slots[slot].entries;
         let first = page as usize * ENTRIES;
-        (first..first + ENTRIES).map(|block| entries.get(block).map_or(0, |entry| entry.load(Ordering::Acquire)))
+        (first..first + ENTRIES)
+            .map(|block| entries.get(block).map_or(0, |entry| entry.load(Ordering::Acquire)))
     }
 
     /// Takes in a page as it was found on its member, with its generation.
@@ -113,11 +109,13 @@ impl Table {
         self.slots[slot].generations[page as usize].store(generation, Ordering::Relaxed);
     }
 
-    /// All blocks of a slot are as if never written: a new member takes the place.
-    pub fn clear(&self, slot: usize) {
+    /// All blocks of a slot are as if never written, and all pages are to be written: a new member takes the place.
+    pub fn renew(&self, slot: usize) {
         for entry in &self.slots[slot].entries {
-            entry.store(0, Ordering::Relaxed);
+            entry.store(0, Ordering::Release);
         }
-        self.mark_all(slot);
+        for page in 0..self.slots[slot].generations.len() as u64 {
+            self.mark(slot, page);
+        }
     }
 }

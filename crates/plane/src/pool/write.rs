@@ -92,6 +92,12 @@ impl PoolCore {
     /// after.
     pub(super) async fn write_row(self: &Rc<Self>, number: u64, pieces: &Pieces<'_>) -> Result<(), Error> {
         let locked = self.lock(number).await;
+        if self.shared.has_failed() {
+            return Err(Error::new(
+                ErrorKind::Failed,
+                "writing to a pool that more members failed than it can replace",
+            ));
+        }
         let row = Row::new(self.geometry(), number);
         let mut changes = Vec::with_capacity(2);
         for group in groups(pieces, most_columns(self.geometry())) {
@@ -129,7 +135,9 @@ impl PoolCore {
             self.read_columns_of(unit, &mut bytes).await?;
         }
         for (piece, content) in ours() {
-            overlay(piece, *content, positions, |at, part, content| put_content(&mut bytes, at, part, content));
+            overlay(piece, *content, positions, |at, part, content| {
+                put_content(&mut bytes, at, part, content);
+            });
         }
         let copies = members(touched).map(|slot| (slot, Buffer::copy_of(&bytes)));
         Ok(Change::write(number, positions.clone(), copies.collect()))
@@ -170,7 +178,10 @@ impl PoolCore {
             let slot = row.copies(piece.unit).start;
             let fits = columns.overlay(slot, piece, *content);
             if !fits {
-                return Err(Error::new(ErrorKind::Medium, "reading the rest of a block that is changed in part"));
+                return Err(Error::new(
+                    ErrorKind::Medium,
+                    "reading the rest of a block that is changed in part",
+                ));
             }
         }
         columns.into_change(group.units, gone).ok_or_else(|| {
@@ -190,9 +201,8 @@ impl PoolCore {
         let positions = &group.positions;
         let data = members(group.units).fold(0, |slots, unit| slots | set(row.copies(unit)));
         let touched: Slots = data | row.parity_slots();
-        let reads = members(touched).map(|slot| {
-            self.read_unit(slot, number, positions.start, Buffer::new(positions.len() * BLOCK))
-        });
+        let reads = members(touched)
+            .map(|slot| self.read_unit(slot, number, positions.start, Buffer::new(positions.len() * BLOCK)));
         let answers = join(reads.collect()).await;
         let mut old: Vec<(usize, Buffer)> = Vec::with_capacity(answers.len());
         for (slot, answer) in members(touched).zip(answers) {
@@ -220,7 +230,9 @@ impl PoolCore {
             let old = take(slot);
             let mut new = Buffer::copy_of(&old);
             for (piece, content) in pieces.iter().filter(|(piece, _)| piece.unit == unit) {
-                overlay(piece, *content, positions, |at, part, content| put_content(&mut new, at, part, content));
+                overlay(piece, *content, positions, |at, part, content| {
+                    put_content(&mut new, at, part, content);
+                });
             }
             match &mut q {
                 Some((_, q)) => parity::update_pq(&mut p, q, unit, &old, &new),

@@ -10,12 +10,15 @@ pub use channel::Channel;
 pub use exclusive::Exclusive;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use ring::{File, Memory, Ring};
 
 use crate::disk::{Disk, FileError, MemoryDisk, NullDisk, PreparedFile};
 use crate::layers::{Faults, Layer, Stack};
+use crate::pool::format::VolumeEntry;
+use crate::pool::{Assembled, PoolCore, PoolDisk, PoolError};
 
 /// Where a volume's bytes are to live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub enum Backing {
     File(PathBuf),
     /// A block device.
     Device(PathBuf),
+    /// The pool of this name.
+    Pool(String),
     /// RAM.
     Memory,
     /// Nowhere.
@@ -53,6 +58,9 @@ pub enum OpenError {
     /// The file or device.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The pool.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
     /// The memory.
     #[error(
         "there is no memory for a volume of {bytes} bytes: {source}; hint: make it smaller or use a file"
@@ -68,6 +76,11 @@ pub enum OpenError {
 enum Bytes {
     File(PreparedFile),
     Memory(Arc<Memory>),
+    Pool {
+        /// Its place among the pools of the node.
+        pool: usize,
+        entry: VolumeEntry,
+    },
     Null,
 }
 
@@ -78,9 +91,13 @@ pub struct Volume {
 }
 
 impl Volume {
-    /// Checks and makes what holds the bytes. The lock beside it, where there is one, lives on `ring`'s core: keep it
-    /// as long as the volume.
-    pub async fn prepare(ring: &Ring, options: VolumeOptions) -> Result<(Volume, Option<File>), OpenError> {
+    /// Checks and makes what holds the bytes, in one of `pools` if that is where it lives. The lock beside it, where there is
+    /// one, lives on `ring`'s core: keep it as long as the volume.
+    pub async fn prepare(
+        ring: &Ring,
+        options: VolumeOptions,
+        pools: &mut [Assembled],
+    ) -> Result<(Volume, Option<File>), OpenError> {
         let (bytes, lock) = match &options.backing {
             Backing::File(path) => prepare_file(ring, path, &options, true).await?,
             Backing::Device(path) => prepare_file(ring, path, &options, false).await?,
@@ -88,6 +105,15 @@ impl Volume {
                 let memory = Memory::new(options.bytes)
                     .map_err(|source| OpenError::Memory { bytes: options.bytes, source })?;
                 (Bytes::Memory(Arc::new(memory)), None)
+            }
+            Backing::Pool(name) => {
+                let pool = pools.iter().position(|other| other.pool().shared().name == *name);
+                let pool = pool.ok_or_else(|| PoolError::Volume {
+                    pool: name.clone(),
+                    volume: options.name.clone(),
+                    why: "there is no such pool; hint: name one that is configured".to_owned(),
+                })?;
+                (Bytes::Pool { pool, entry: pools[pool].volume(ring, &options).await? }, None)
             }
             Backing::Null => (Bytes::Null, None),
         };
@@ -99,9 +125,12 @@ impl Volume {
         &self.options.name
     }
 
-    /// Its identity for ever.
+    /// Its identity for ever: on a pool the one that it was made with, on whichever node that was.
     pub fn id(&self) -> [u8; 16] {
-        self.options.id
+        match &self.bytes {
+            Bytes::Pool { entry, .. } => entry.id,
+            _ => self.options.id,
+        }
     }
 
     /// What it was made from.
@@ -113,16 +142,17 @@ impl Volume {
     pub fn is_direct(&self) -> Option<bool> {
         match &self.bytes {
             Bytes::File(file) => Some(file.is_direct()),
-            Bytes::Memory(_) | Bytes::Null => None,
+            Bytes::Memory(_) | Bytes::Pool { .. } | Bytes::Null => None,
         }
     }
 
-    /// Builds the stack of one core.
-    pub fn stack(&self, ring: &Ring) -> Result<Stack, OpenError> {
+    /// Builds the stack of one core, whose pools `pools` are.
+    pub fn stack(&self, ring: &Ring, pools: &[Rc<PoolCore>]) -> Result<Stack, OpenError> {
         let block_size = self.options.block_size;
         let disk: Box<dyn Disk> = match &self.bytes {
             Bytes::File(file) => Box::new(file.open(ring)?),
             Bytes::Memory(memory) => Box::new(MemoryDisk::new(memory.clone(), block_size)),
+            Bytes::Pool { pool, entry } => Box::new(PoolDisk::new(pools[*pool].clone(), entry)),
             Bytes::Null => Box::new(NullDisk::new(self.options.bytes / u64::from(block_size), block_size)),
         };
         let mut layers: Vec<Box<dyn Layer>> = Vec::new();

@@ -2,6 +2,7 @@
 //! sockets and a real disk.
 
 mod nvme;
+mod pool;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -83,6 +84,8 @@ impl Node {
 fn plan(backing: Backing) -> Plan {
     let hour = Duration::from_secs(3600);
     Plan {
+        shards: 1,
+        pools: Vec::new(),
         offers: vec![Offer {
             volume: VolumeOptions {
                 name: "demo".into(),
@@ -273,16 +276,29 @@ impl Client {
     }
 }
 
+/// Allocations of the least of some windows of work: what is allocated for each request is allocated in all of them. A free
+/// list that grows, because the disk is slower for a moment and more is in flight than ever before, is not.
+fn least_of_windows(node: &Node, mut work: impl FnMut()) -> u64 {
+    let mut least = u64::MAX;
+    for _ in 0..4 {
+        let before = node.allocations();
+        work();
+        least = least.min(node.allocations() - before);
+        if least == 0 {
+            break;
+        }
+    }
+    least
+}
+
 fn nbd_allocations_per_thousand(backing: Backing, structured: bool) -> u64 {
     let node = Node::start(backing);
     let mut client = Client::connect(node.portals.nbd[0], structured);
     client.work(500);
-    let before = node.allocations();
-    client.work(1000 / DEPTH + 1);
-    let after = node.allocations();
+    let least = least_of_windows(&node, || client.work(1000 / DEPTH + 1));
     drop(client);
     node.stop();
-    after - before
+    least
 }
 
 #[test]
@@ -304,12 +320,10 @@ fn allocations_per_thousand(backing: Backing) -> u64 {
     initiator.command(0, 0, ScsiCommandFlags::empty(), &[]);
     assert_eq!(initiator.receive()[3], 2);
     initiator.work(500);
-    let before = node.allocations();
-    initiator.work(1000 / DEPTH + 1);
-    let after = node.allocations();
+    let least = least_of_windows(&node, || initiator.work(1000 / DEPTH + 1));
     drop(initiator);
     node.stop();
-    after - before
+    least
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is read, and what is refused with which words.
 
 use super::*;
+use plane::pool::Level;
 use proptest::prelude::*;
 use ring::CongestionControl;
 use std::fmt::Write as _;
@@ -28,6 +29,18 @@ listen = ["127.0.0.1:4420", "[::1]:0"]
 discovery = []
 referrals = ["192.0.2.7:8009", "[2001:db8::7]:8009"]
 congestion_control = "dctcp"
+[[pool]]
+name = "tank"
+raid = "raid6"
+members = ["pool/m0.img", "m1.img", "/var/fels/m2.img", "/dev/sdc"]
+member_size = "1GiB"
+spares = []
+unit = "128KiB"
+integrity = false
+[[pool]]
+name = "quick"
+raid = "raid0"
+members = [{ memory = "64MiB" }, { memory = 67108864 }]
 [[volume]]
 name = "db.one:a-1"
 size = "9999998976"
@@ -55,6 +68,11 @@ chap = [{ user = "alice", secret = "alice-alice-1" }]
 name = "disk"
 size = "512MiB"
 backing = { device = "/dev/sdb" }
+chap = [{ user = "alice", secret = "alice-alice-1" }]
+[[volume]]
+name = "pooled"
+size = "512MiB"
+pool = "tank"
 chap = [{ user = "alice", secret = "alice-alice-1" }]
 "#;
 
@@ -134,7 +152,7 @@ fn every_key_of_the_node_and_of_iscsi_is_read() {
 #[test]
 fn every_key_of_a_volume_is_read() {
     let config = read(EVERY_KEY);
-    let [db, scratch, nothing, disk] = &config.volumes[..] else { panic!("four volumes") };
+    let [db, scratch, nothing, disk, pooled] = &config.volumes[..] else { panic!("five volumes") };
     assert_eq!(db.name, "db.one:a-1");
     assert_eq!(db.target_name(), "iqn.2026-11.internal.fels:db.one:a-1");
     assert_eq!(db.size_bytes, 10_000_000_000 / 4096 * 4096);
@@ -150,6 +168,21 @@ fn every_key_of_a_volume_is_read() {
     assert!(scratch.chap_mutual.is_none() && scratch.allow.is_empty() && scratch.alias.is_none());
     assert_eq!((nothing.size_bytes, &nothing.backing), (1 << 50, &Backing::Null));
     assert_eq!(disk.backing, Backing::Device(PathBuf::from("/dev/sdb")));
+    assert_eq!(pooled.backing, Backing::Pool("tank".to_owned()));
+}
+
+#[test]
+fn every_key_of_a_pool_is_read() {
+    let config = read(EVERY_KEY);
+    let [tank, quick] = &config.pools[..] else { panic!("two pools") };
+    assert_eq!((tank.name.as_str(), tank.level), ("tank", Level::Raid6));
+    let file = |path: &str| Member::File(PathBuf::from(path));
+    let device = Member::Device(PathBuf::from("/dev/sdc"));
+    let members = [file("/srv/fels/pool/m0.img"), file("/srv/fels/m1.img"), file("/var/fels/m2.img"), device];
+    assert_eq!(tank.members, members);
+    assert_eq!((tank.member_bytes, tank.unit_bytes, tank.integrity), (Some(1 << 30), 128 << 10, false));
+    assert_eq!(quick.members, [Member::Memory(64 << 20), Member::Memory(64 << 20)]);
+    assert_eq!((quick.member_bytes, quick.unit_bytes, quick.integrity), (None, 64 << 10, true));
 }
 
 #[test]

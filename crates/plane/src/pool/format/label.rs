@@ -119,6 +119,11 @@ fn hold(holds: bool, what: &'static str) -> Result<(), LabelError> {
 }
 
 impl Label {
+    /// The slot that a member has.
+    pub fn slot_of(&self, member: &Id) -> Option<usize> {
+        self.slots.iter().position(|slot| slot.member == *member)
+    }
+
     /// Whether it can be written: what is not would be refused when it is read.
     pub fn check(&self) -> Result<(), LabelError> {
         self.geometry.check()?;

@@ -71,6 +71,12 @@ pub fn default_journal_bytes(member_bytes: u64) -> u64 {
     (member_bytes / 64).clamp(1 << 20, 64 << 20)
 }
 
+/// What the place of the units is a multiple of.
+fn alignment(member_bytes: u64, unit: u32) -> u64 {
+    let large = if member_bytes > LARGE_MEMBER_BYTES { 1 << 20 } else { 0 };
+    u64::from(unit).max(large)
+}
+
 /// What is decided before the number of rows is.
 struct Frame {
     /// Bytes of a member.
@@ -178,16 +184,17 @@ impl Geometry {
         let segments =
             journal_bytes.div_ceil(segment_bytes).clamp(LEAST_SEGMENTS, u64::from(*SEGMENTS.end()));
         let bytes = member_bytes.min(MAX_MEMBER_BYTES) / block * block;
-        let large = if bytes > LARGE_MEMBER_BYTES { 1 << 20 } else { block };
-        let frame = Frame {
+        let mut frame = Frame {
             bytes,
             unit: unit.into(),
             end: end_bytes(catalogue_blocks),
             segment_bytes,
             segments,
-            alignment: large.max(u64::from(unit)),
+            alignment: alignment(bytes, unit),
         };
         let Some((rows, rows_per_bit)) = frame.solve() else {
+            // Members of the size that is named have to do, and they may be aligned otherwise.
+            frame.alignment = alignment(frame.regions(1, 1).needed, unit);
             return Err(PlanError::TooSmall { bytes: member_bytes, needed: frame.regions(1, 1).needed });
         };
         let regions = frame.regions(rows, rows_per_bit);

@@ -10,14 +10,13 @@ fn geometry(level: Level, slots: u16, unit: u32) -> Geometry {
 fn arrangements() -> impl Strategy<Value = Geometry> {
     let counts = |level| match level {
         Level::Single => 1..=1u16,
-        Level::Raid0 => 1..=12,
+        Level::Raid0 => 2..=12,
         Level::Raid1 => 2..=4,
         Level::Raid10 => 2..=6,
         Level::Raid5 => 3..=12,
         Level::Raid6 => 4..=12,
     };
-    let levels =
-        [Level::Single, Level::Raid0, Level::Raid1, Level::Raid10, Level::Raid5, Level::Raid6];
+    let levels = [Level::Single, Level::Raid0, Level::Raid1, Level::Raid10, Level::Raid5, Level::Raid6];
     (0..levels.len(), 0..5u32)
         .prop_flat_map(move |(level, unit)| (Just(levels[level]), counts(levels[level]), Just(4096 << unit)))
         .prop_map(|(level, slots, unit)| {
@@ -85,7 +84,8 @@ proptest! {
 #[test]
 fn parity_moves_to_the_left_row_by_row() {
     let geometry = geometry(Level::Raid6, 6, 4096);
-    let places: Vec<_> = (0..7).map(|row| (Row::new(&geometry, row).p(), Row::new(&geometry, row).q())).collect();
+    let places: Vec<_> =
+        (0..7).map(|row| (Row::new(&geometry, row).p(), Row::new(&geometry, row).q())).collect();
     let wanted = [(5, 0), (4, 5), (3, 4), (2, 3), (1, 2), (0, 1), (5, 0)];
     assert_eq!(places, wanted.map(|(p, q)| (Some(p), Some(q))));
 }

@@ -9,7 +9,7 @@ use ring::{Buffer, File, Reactor, Ring};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::pool::format::Geometry;
-use crate::pool::{Level, Member, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions};
+use crate::pool::{Handle, Level, Member, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub};
 use crate::request::{Extent, Request, Verb};
 
 /// Bytes of each member.
@@ -66,12 +66,16 @@ impl Bed {
         }
     }
 
+    #[allow(clippy::unused_self, reason = "it reads better")]
     pub fn path(&self, slot: usize) -> PathBuf {
         PathBuf::from(format!("/m{slot}"))
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        (0..self.slots).map(|slot| self.path(slot)).filter(|path| self.machine.file_bytes(path, 0, 1) != Some(vec![])).collect()
+        (0..self.slots)
+            .map(|slot| self.path(slot))
+            .filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0))
+            .collect()
     }
 
     /// Opens the pool on the members that are there.
@@ -136,6 +140,32 @@ impl Bed {
         let erase =
             async move { disk.submit(Request::plain(Verb::Discard, Extent::new(offset, length))).await };
         self.world.block_on(&self.running.as_ref().unwrap().reactor, erase).unwrap().result
+    }
+
+    pub fn handle(&self) -> Handle {
+        Handle::new(self.core().shared().clone())
+    }
+
+    /// Verifies everything.
+    pub fn scrub(&self) -> Scrub {
+        let handle = self.handle();
+        handle.scrub();
+        self.world.run_until(|| handle.status().scrub.runs).unwrap();
+        self.world.run_until(|| !handle.status().scrub.runs).unwrap();
+        handle.status().scrub
+    }
+
+    /// Opens a member beside those that the pool has; a new file when it is missing.
+    pub fn member(&self, path: PathBuf) -> (Member, Option<File>) {
+        let ring = self.ring();
+        let open = async move { Member::open(&ring, Place::Path(path), Some(MEMBER), None).await.unwrap() };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, open).unwrap()
+    }
+
+    /// Waits until all members are in sync.
+    pub fn rebuild(&self) {
+        let shared = self.core().shared().clone();
+        self.world.run_until(|| shared.states.all_in_sync()).unwrap();
     }
 
     /// Waits until everything acknowledged is in its place.

@@ -1,20 +1,19 @@
 //! What members do to their bytes, and what a pool does about it.
 
-use std::sync::atomic::Ordering;
-
 use super::bed::Bed;
 use crate::error::ErrorKind;
-use crate::pool::Level;
 use crate::pool::format::BLOCK;
+use crate::pool::{Level, MemberState, Refusal};
 
 fn pattern(length: usize, salt: u8) -> Vec<u8> {
     (0..length).map(|index| (index / 7) as u8 ^ (index as u8).wrapping_mul(31) ^ salt).collect()
 }
 
-const REDUNDANT: [(Level, usize); 4] = [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 4), (Level::Raid6, 5)];
+const REDUNDANT: [(Level, usize); 4] =
+    [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 4), (Level::Raid6, 5)];
 
 #[test]
-fn a_flipped_bit_is_repaired_at_every_place() {
+fn a_scrub_repairs_a_flipped_bit_at_every_place() {
     for (level, slots) in REDUNDANT {
         let bed = Bed::new(1, level, slots, 16 << 10);
         let bytes = pattern(bed.volume as usize, 3);
@@ -25,17 +24,55 @@ fn a_flipped_bit_is_repaired_at_every_place() {
             for row in 0..12 {
                 let place = geometry.unit_place(row) + (row % 4) * BLOCK as u64 + 77;
                 assert!(bed.machine.flip_bit(&bed.path(slot), place, 3));
-                assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
-                if matches!(level, Level::Raid5 | Level::Raid6) {
-                    // It may have been parity, which reads do not look at: a write does.
-                    let near = row * geometry.row_bytes() + (row % 4) * BLOCK as u64;
-                    bed.write(near, &bytes[near as usize..][..512]).unwrap();
-                    bed.settle();
-                }
             }
+            let report = bed.scrub();
+            assert_eq!((report.bad, report.repaired, report.lost), (12, 12, 0), "{level}, member {slot}");
+            assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
         }
-        assert!(bed.core().shared().counters.repaired.load(Ordering::Relaxed) > 0, "{level}");
-        assert_eq!(bed.core().shared().counters.lost.load(Ordering::Relaxed), 0, "{level}");
+        assert_eq!(bed.scrub().bad, 0, "{level}");
+        assert_eq!(bed.handle().status().lost, 0, "{level}");
+    }
+}
+
+#[test]
+fn a_read_repairs_what_it_meets() {
+    for (level, slots) in REDUNDANT {
+        let bed = Bed::new(3, level, slots, 16 << 10);
+        let bytes = pattern(bed.volume as usize, 4);
+        bed.write(0, &bytes).unwrap();
+        bed.settle();
+        bed.machine.flip_bit(&bed.path(0), bed.geometry().unit_place(0) + 9, 1);
+        bed.machine.flip_bit(&bed.path(0), bed.geometry().unit_place(2) + 9, 1);
+        assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
+        assert!(bed.handle().status().repaired > 0, "{level}");
+    }
+}
+
+#[test]
+fn a_member_that_comes_back_gets_what_it_missed_and_no_more() {
+    for (level, slots) in REDUNDANT {
+        let mut bed = Bed::new(4, level, slots, 16 << 10);
+        let mut bytes = pattern(bed.volume as usize, 6);
+        bed.write(0, &bytes).unwrap();
+        bed.settle();
+        bed.kill();
+        bed.machine.detach(&bed.path(1));
+        bed.start().unwrap();
+        let changed = bed.geometry().row_bytes() as usize * 3;
+        bytes[changed..changed + 5000].fill(0x5a);
+        bed.write(changed as u64, &bytes[changed..changed + 5000]).unwrap();
+        bed.settle();
+        bed.kill();
+        bed.machine.attach(&bed.path(1));
+        bed.start().unwrap();
+        bed.rebuild();
+        let report = bed.scrub();
+        assert_eq!((report.bad, report.uneven), (0, 0), "{level}");
+        // Without the others of its group.
+        bed.kill();
+        bed.machine.detach(&bed.path(0));
+        bed.start().unwrap();
+        assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
     }
 }
 
@@ -60,4 +97,57 @@ fn what_cannot_be_repaired_is_an_error_for_exactly_those_blocks() {
         bed.write(BLOCK as u64, &[1; BLOCK]).unwrap();
         assert_eq!(bed.read(BLOCK as u64, BLOCK).unwrap(), [1; BLOCK]);
     }
+}
+
+#[test]
+fn a_member_is_replaced_by_a_new_one_under_load() {
+    for (level, slots) in REDUNDANT {
+        let mut bed = Bed::new(5, level, slots, 16 << 10);
+        let mut bytes = pattern(bed.volume as usize, 8);
+        bed.write(0, &bytes).unwrap();
+        bed.handle().offline(0).unwrap();
+        bed.world.run_until(|| bed.handle().status().members[0].state == MemberState::Out).unwrap();
+        assert!(
+            matches!(bed.handle().offline(1), Err(Refusal::Needed { .. })) || level == Level::Raid6,
+            "{level}"
+        );
+        bytes[..9000].fill(0x11);
+        bed.write(0, &bytes[..9000]).unwrap();
+        bed.erase(9 * 4096, 4096).unwrap();
+        bytes[9 * 4096..][..4096].fill(0);
+        let (member, _lock) = bed.member("/new".into());
+        bed.handle().online(0, member).unwrap();
+        for block in 0..20 {
+            let place = block * 8192 % bytes.len();
+            bytes[place..place + 700].fill(block as u8);
+            bed.write(place as u64 / 512 * 512, &bytes[place / 512 * 512..][..1024]).unwrap();
+        }
+        bed.world.run_until(|| bed.handle().status().members[0].state == MemberState::InSync).unwrap();
+        assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
+        let report = bed.scrub();
+        assert_eq!((report.bad, report.uneven), (0, 0), "{level}");
+        // The old one is foreign now.
+        bed.kill();
+        let refused = bed.start().unwrap_err().to_string();
+        assert!(refused.contains("was replaced"), "{refused}");
+    }
+}
+
+#[test]
+fn a_rebuilding_goes_on_after_a_power_cut() {
+    let mut bed = Bed::new(6, Level::Raid5, 4, 16 << 10);
+    let bytes = pattern(bed.volume as usize, 9);
+    bed.write(0, &bytes).unwrap();
+    bed.handle().offline(2).unwrap();
+    bed.world.run_until(|| bed.handle().status().members[2].state == MemberState::Out).unwrap();
+    bed.machine.remove_file(&bed.path(2)).unwrap();
+    let (member, _lock) = bed.member(bed.path(2));
+    bed.handle().online(2, member).unwrap();
+    let rebuilds = || matches!(bed.handle().status().members[2].state, MemberState::Rebuilding { rows: 4.. });
+    bed.world.run_until(rebuilds).unwrap();
+    bed.power_cut();
+    bed.start().unwrap();
+    bed.rebuild();
+    assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes);
+    assert_eq!(bed.scrub().bad, 0);
 }

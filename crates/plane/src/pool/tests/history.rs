@@ -51,7 +51,12 @@ fn owner(sector: u64) -> u64 {
 }
 
 /// One lane: reads are checked, writes are noted before and after.
-async fn lane(number: u64, disk: Rc<crate::pool::PoolDisk>, model: Rc<RefCell<Model>>, mut random: fastrand::Rng) {
+async fn lane(
+    number: u64,
+    disk: Rc<crate::pool::PoolDisk>,
+    model: Rc<RefCell<Model>>,
+    mut random: fastrand::Rng,
+) {
     let sectors = model.borrow().sectors.len() as u64;
     while !model.borrow().stop {
         // A run of our own sectors, or for a lane's rare large ones everything that it finds until somebody else's.
@@ -74,10 +79,9 @@ async fn lane(number: u64, disk: Rc<crate::pool::PoolDisk>, model: Rc<RefCell<Mo
                     let sector = first + index as u64;
                     let wanted = model.sectors[sector as usize].acknowledged;
                     if stamp_of(sector, bytes) != Some(wanted) {
-                        model.failures.push(format!(
-                            "sector {sector} is {:?}, not {wanted}",
-                            stamp_of(sector, bytes)
-                        ));
+                        model
+                            .failures
+                            .push(format!("sector {sector} is {:?}, not {wanted}", stamp_of(sector, bytes)));
                         model.stop = true;
                     }
                 }
@@ -120,7 +124,9 @@ async fn lane(number: u64, disk: Rc<crate::pool::PoolDisk>, model: Rc<RefCell<Mo
 fn check(bed: &Bed, model: &Rc<RefCell<Model>>, what: &str) {
     let mut model = model.borrow_mut();
     assert!(model.failures.is_empty(), "seed {}, {what}: {:?}", bed.world.seed(), model.failures);
-    let bytes = bed.read(0, bed.volume as usize).unwrap_or_else(|kind| panic!("seed {}, {what}: {kind}", bed.world.seed()));
+    let bytes = bed
+        .read(0, bed.volume as usize)
+        .unwrap_or_else(|kind| panic!("seed {}, {what}: {kind}", bed.world.seed()));
     for (index, bytes) in bytes.chunks_exact(SECTOR).enumerate() {
         let sector = &mut model.sectors[index];
         let found = stamp_of(index as u64, bytes);
@@ -130,28 +136,28 @@ fn check(bed: &Bed, model: &Rc<RefCell<Model>>, what: &str) {
     }
 }
 
-/// Rounds of work, each ended by a power cut or a kill; `between` happens to the members while the machine is off.
-pub fn rounds(bed: &mut Bed, rounds: usize, mut between: impl FnMut(&mut Bed, usize)) {
+/// Rounds of work, each ended by a power cut or a kill; `between` happens to the members while the machine is off; it
+/// is told whether all of them were in sync before.
+pub fn rounds(bed: &mut Bed, rounds: usize, mut between: impl FnMut(&mut Bed, bool)) {
     let model = Rc::new(RefCell::new(Model::default()));
     model.borrow_mut().sectors = vec![Sector::default(); bed.volume as usize / SECTOR];
     let mut random = bed.world.random("history");
     for round in 0..rounds {
         model.borrow_mut().stop = false;
         for number in 0..LANES {
-            for _ in 0..random.u32(1..4) {
-                // Lanes of one number would overlap: one task each.
-                if number == 0 {
-                    break;
-                }
-            }
             let lane = lane(number, bed.disk(), model.clone(), random.fork());
             bed.ring().spawn_later(lane);
         }
         bed.world.run_for(Duration::from_micros(random.u64(500..60_000))).unwrap();
         let before = model.borrow().failures.clone();
         assert!(before.is_empty(), "seed {}, round {round}: {before:?}", bed.world.seed());
-        if random.u8(0..4) == 0 { bed.kill() } else { bed.power_cut() }
-        between(bed, round);
+        let in_sync = bed.core().shared().states.all_in_sync();
+        if random.u8(0..4) == 0 {
+            bed.kill();
+        } else {
+            bed.power_cut();
+        }
+        between(bed, in_sync);
         bed.start().unwrap_or_else(|error| panic!("seed {}, round {round}: {error}", bed.world.seed()));
         check(bed, &model, &format!("round {round}"));
     }
@@ -196,5 +202,47 @@ fn nothing_acknowledged_is_lost_when_members_go_with_the_power() {
                 }
             }
         });
+    }
+}
+
+#[test]
+fn members_that_go_and_come_back_are_made_good_again() {
+    for (seed, (level, slots, unit)) in seeds(3, 64) {
+        let mut bed = Bed::new(seed, level, slots, unit);
+        let redundancy = usize::from(bed.geometry().redundancy());
+        let mut random = bed.world.random("members");
+        let mut away = None;
+        rounds(&mut bed, 6, |bed, in_sync| {
+            if let Some(slot) = away.take() {
+                bed.machine.attach(&bed.path(slot));
+            } else if redundancy > 0 && in_sync && random.bool() {
+                let slot = random.usize(0..slots);
+                bed.machine.detach(&bed.path(slot));
+                away = Some(slot);
+            }
+        });
+        if let Some(slot) = away {
+            bed.kill();
+            bed.machine.attach(&bed.path(slot));
+            bed.start().unwrap();
+        }
+        bed.rebuild();
+        let report = bed.scrub();
+        assert_eq!((report.bad, report.uneven), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_member_that_fails_under_load_is_taken_out_and_the_pool_goes_on() {
+    for (seed, (level, slots, unit)) in seeds(4, 64) {
+        let mut bed = Bed::new(seed, level, slots, unit);
+        if bed.geometry().redundancy() == 0 {
+            continue;
+        }
+        let mut random = bed.world.random("members");
+        let slot = random.usize(0..slots);
+        let path = bed.path(slot);
+        bed.machine.fail_writes(&path, bed.geometry().unit_place(5)..bed.geometry().unit_place(7));
+        rounds(&mut bed, 3, |bed, _| bed.machine.repair(&path));
     }
 }

@@ -3,3 +3,4 @@
 mod bed;
 mod damage;
 mod history;
+mod holes;

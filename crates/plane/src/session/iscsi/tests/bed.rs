@@ -132,6 +132,8 @@ fn plan(file: bool, iscsi: IscsiOptions) -> Plan {
         hosts: Vec::new(),
     };
     Plan {
+        shards: 1,
+        pools: Vec::new(),
         offers: vec![offer(TARGET, volume("demo", 1)), offer(OTHER_TARGET, volume("other", 2))],
         discovery: Authentication::None,
         iscsi,

@@ -205,6 +205,8 @@ fn plan(backing: Backing, faults: Option<&Faults>) -> Plan {
     let mut backing = Some(backing);
     let mut next = |index| offer(index, backing.take().unwrap_or(Backing::Memory), faults);
     Plan {
+        shards: 1,
+        pools: Vec::new(),
         offers: (0..OFFERS.len()).map(&mut next).collect(),
         discovery: Authentication::None,
         iscsi: IscsiOptions { nop_interval: never, nop_timeout: never },

@@ -1,0 +1,371 @@
+//! From what a configuration names to a pool that is open: made when all of its members are blank, imported otherwise, and
+//! nobody's bytes are ever overwritten.
+
+use std::io::ErrorKind;
+
+use ring::{Buffer, File, Ring};
+
+use super::core::PoolCore;
+use super::format::{DEFAULT_CATALOGUE_BLOCKS, Label, VolumeEntry};
+use super::layout::members;
+use super::level::Level;
+use super::member::{Member, MemberError, Place};
+use super::open::{Labelled, Pool, PoolError, PoolOptions, choose, read_label};
+use crate::disk::FileError;
+use crate::limits::POOL_CLOSE_TIME;
+use crate::request::Request;
+use crate::volume::VolumeOptions;
+
+/// What has to be zero at both ends of a member that counts as blank: partition tables, file systems and the labels of
+/// other volume managers all have something there.
+const BLANK_ENDS: u64 = 1 << 20;
+
+const SOMETHING_ELSE: &str = "has no label of a pool, but something else on it";
+
+/// A pool as a configuration names it.
+#[derive(Clone, Debug)]
+pub struct PoolPlan {
+    /// Its name.
+    pub name: String,
+    /// How its members are arranged.
+    pub level: Level,
+    /// Bytes of a unit.
+    pub unit: u32,
+    /// Whether checksums are kept and verified.
+    pub integrity: bool,
+    /// In the order of their slots when it is made; any order when it is imported.
+    pub members: Vec<MemberPlan>,
+}
+
+/// A member as a configuration names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberPlan {
+    /// Where it is.
+    pub place: Place,
+    /// Bytes of the file that is made when it is missing.
+    pub create_bytes: Option<u64>,
+}
+
+/// A member that was named and is not in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Absent {
+    /// Where it was looked for.
+    pub place: Place,
+    /// A sentence's end: "there is no such file".
+    pub why: String,
+}
+
+/// A pool that is open, with what is to be told of its beginning.
+pub struct Assembled {
+    pool: Pool,
+    /// Members that were named and are not in use.
+    pub absent: Vec<Absent>,
+    /// It was made now.
+    pub is_new: bool,
+}
+
+/// What is found at a member's place.
+enum Found {
+    /// Nothing, or an empty file.
+    Missing,
+    /// Nothing but zeroes.
+    Blank(Opened),
+    /// A member of some pool.
+    Labelled(Opened, Box<Label>),
+    /// Not to be used: a sentence's end.
+    Unusable(String),
+}
+
+struct Opened {
+    member: Member,
+    lock: Option<File>,
+}
+
+/// Opens the pool. The locks live on `ring`'s core: keep them as long as the pool.
+pub async fn assemble(
+    ring: &Ring,
+    plan: &PoolPlan,
+    cores: usize,
+) -> Result<(Assembled, Vec<File>), PoolError> {
+    let mut found = Vec::with_capacity(plan.members.len());
+    for member in &plan.members {
+        found.push(look(ring, &member.place).await?);
+    }
+    if found.iter().any(|found| matches!(found, Found::Labelled(..))) {
+        import(ring, plan, found, cores).await
+    } else {
+        make(ring, plan, found, cores).await
+    }
+}
+
+async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
+    let (member, lock) = match Member::open(ring, place.clone(), None, None).await {
+        Ok(opened) => opened,
+        Err(MemberError::File(FileError::Open { source, .. })) if source.kind() == ErrorKind::NotFound => {
+            return Ok(Found::Missing);
+        }
+        // A disk that died; anything else is for somebody to mend before the pool goes on without the member.
+        Err(MemberError::File(FileError::Open { source, .. })) if is_dead(&source) => {
+            return Ok(Found::Unusable(format!("cannot be opened: {source}")));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if member.bytes() == 0 {
+        let is_empty = lock.is_some_and(|file| file.length().is_ok_and(|length| length == 0));
+        return Ok(if is_empty { Found::Missing } else { Found::Unusable(SOMETHING_ELSE.to_owned()) });
+    }
+    let label = match read_label(ring, &member).await {
+        Ok(label) => label,
+        Err(PoolError::Refused { why, .. }) => {
+            let place = format!("{place}: ");
+            return Ok(Found::Unusable(why.strip_prefix(&place).unwrap_or(&why).to_owned()));
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(match label {
+        Some(label) if member.bytes() < label.geometry.bytes => Found::Unusable(format!(
+            "has {} bytes, as a member of {} it had {}: its end is gone",
+            member.bytes(),
+            label.name,
+            label.geometry.bytes
+        )),
+        Some(label) => Found::Labelled(Opened { member, lock }, Box::new(label)),
+        None => match is_blank(ring, &member).await? {
+            Some(true) => Found::Blank(Opened { member, lock }),
+            Some(false) => Found::Unusable(SOMETHING_ELSE.to_owned()),
+            None => Found::Unusable("cannot be read".to_owned()),
+        },
+    })
+}
+
+/// What the kernel says of a disk that is there and does not work.
+fn is_dead(error: &std::io::Error) -> bool {
+    const EIO: i32 = 5;
+    const ENXIO: i32 = 6;
+    const ENODEV: i32 = 19;
+    const ENOMEDIUM: i32 = 123;
+    matches!(error.raw_os_error(), Some(EIO | ENXIO | ENODEV | ENOMEDIUM))
+}
+
+/// Whether both ends of a member are zero; `None` when they cannot be read.
+async fn is_blank(ring: &Ring, member: &Member) -> Result<Option<bool>, PoolError> {
+    let stack = member.stack(ring)?;
+    let length = member.bytes().min(BLANK_ENDS);
+    for place in [0, member.bytes() - length] {
+        let completion = stack.submit(Request::read(place, Buffer::new(length as usize))).await;
+        if completion.result.is_err() {
+            return Ok(None);
+        }
+        if completion.buffer.iter().any(|&byte| byte != 0) {
+            return Ok(Some(false));
+        }
+    }
+    Ok(Some(true))
+}
+
+async fn make(
+    ring: &Ring,
+    plan: &PoolPlan,
+    found: Vec<Found>,
+    cores: usize,
+) -> Result<(Assembled, Vec<File>), PoolError> {
+    let refused = |why: String| PoolError::Refused { pool: plan.name.clone(), why };
+    // All of them are judged before the first one is touched.
+    for (found, member) in found.iter().zip(&plan.members) {
+        let place = &member.place;
+        match found {
+            Found::Unusable(why) => {
+                return Err(refused(format!(
+                    "{place} {why}; hint: a pool is made of blank members only: take it from the list, or wipe it if nobody \
+                     needs what is on it"
+                )));
+            }
+            Found::Missing if member.create_bytes.is_none() => {
+                return Err(refused(format!(
+                    "{place} is not there; hint: correct the path, or give `member_size`, with which missing files are made"
+                )));
+            }
+            _ => {}
+        }
+    }
+    let (mut opened, mut locks) = (Vec::with_capacity(found.len()), Vec::new());
+    for (found, plan) in found.into_iter().zip(&plan.members) {
+        let Opened { member, lock } = if let Found::Blank(opened) = found {
+            opened
+        } else {
+            let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, None).await?;
+            Opened { member, lock }
+        };
+        opened.push(member);
+        locks.extend(lock);
+    }
+    let smallest = opened.iter().map(Member::bytes).min().unwrap_or(0);
+    for member in opened.iter().filter(|member| member.bytes() > smallest) {
+        let unused = member.bytes() - smallest;
+        tracing::warn!(
+            pool = plan.name,
+            "{unused} bytes of {} are not used: the smallest member has {smallest}",
+            member.place()
+        );
+    }
+    let options = PoolOptions {
+        name: plan.name.clone(),
+        level: plan.level,
+        unit: plan.unit,
+        integrity: plan.integrity,
+        catalogue_blocks: DEFAULT_CATALOGUE_BLOCKS,
+        journal_bytes: None,
+    };
+    let pool = Pool::make(ring, &options, opened, cores).await?;
+    Ok((Assembled { pool, absent: Vec::new(), is_new: true }, locks))
+}
+
+async fn import(
+    ring: &Ring,
+    plan: &PoolPlan,
+    found: Vec<Found>,
+    cores: usize,
+) -> Result<(Assembled, Vec<File>), PoolError> {
+    let (mut labelled, mut absent, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    for (found, plan) in found.into_iter().zip(&plan.members) {
+        let why = match found {
+            Found::Labelled(Opened { member, lock }, label) => {
+                labelled.push(Labelled { member: member.into(), label: *label });
+                locks.extend(lock);
+                continue;
+            }
+            Found::Missing => "is not there, or empty".to_owned(),
+            Found::Blank(_) => "is blank: it has no label of a pool, and is not touched".to_owned(),
+            Found::Unusable(why) => why,
+        };
+        absent.push(Absent { place: plan.place.clone(), why });
+    }
+    for absent in &absent {
+        tracing::warn!(pool = plan.name, "{} counts as missing: it {}", absent.place, absent.why);
+    }
+    let label = choose(&plan.name, &labelled)?;
+    fits(plan, &label)?;
+    no_copies(plan, &labelled)?;
+    let slots = labelled.iter().map(|one| (one.member.place().clone(), label.slot_of(&one.label.member)));
+    let slots: Vec<_> = slots.collect();
+    let pool = Pool::open_labelled(ring, &plan.name, labelled, cores).await?;
+    for slot in members(pool.shared().out()) {
+        let place = slots.iter().find(|(_, other)| *other == Some(slot)).map(|(place, _)| place);
+        if let Some(place) = place {
+            let why = "is out of date: the pool went on without it".to_owned();
+            tracing::warn!(pool = plan.name, "{place} counts as missing: it {why}");
+            absent.push(Absent { place: place.clone(), why });
+        }
+    }
+    Ok((Assembled { pool, absent, is_new: false }, locks))
+}
+
+/// Whether the members say what the configuration says.
+fn fits(plan: &PoolPlan, label: &Label) -> Result<(), PoolError> {
+    let geometry = &label.geometry;
+    let refused = |why: String| Err(PoolError::Refused { pool: plan.name.clone(), why });
+    let on_off = |value: bool| if value { "with" } else { "without" };
+    if label.name != plan.name {
+        return refused(format!(
+            "its members are those of the pool {}; hint: give it that name, or name other members",
+            label.name
+        ));
+    }
+    if geometry.level != plan.level {
+        let (is, said) = (geometry.level, plan.level);
+        return refused(format!(
+            "it is {is}, not {said}; hint: set raid = \"{is}\": a level cannot be changed"
+        ));
+    }
+    if geometry.unit != plan.unit {
+        let (is, said) = (geometry.unit, plan.unit);
+        return refused(format!(
+            "its unit has {is} bytes, not {said}; hint: set unit = {is}: it cannot be changed"
+        ));
+    }
+    if label.integrity != plan.integrity {
+        let (is, said) = (on_off(label.integrity), on_off(plan.integrity));
+        let hint = format!("set integrity = {}: it cannot be changed", label.integrity);
+        return refused(format!("it was made {is} checksums, not {said}; hint: {hint}"));
+    }
+    let (is, said) = (label.slots.len() + label.spares.len(), plan.members.len());
+    if usize::from(geometry.slots) > said || said > is {
+        return refused(format!(
+            "it has {is} members, not {said}; hint: name all of them, also those that are missing"
+        ));
+    }
+    Ok(())
+}
+
+/// Two members that say that they are the same one were copied from each other.
+fn no_copies(plan: &PoolPlan, labelled: &[Labelled]) -> Result<(), PoolError> {
+    for (index, one) in labelled.iter().enumerate() {
+        if let Some(other) = labelled[..index].iter().find(|other| other.label.member == one.label.member) {
+            let why = format!(
+                "{} and {} are the same member: one is a copy of the other; hint: keep the one that was used last",
+                other.member.place(),
+                one.member.place()
+            );
+            return Err(PoolError::Refused { pool: plan.name.clone(), why });
+        }
+    }
+    Ok(())
+}
+
+impl Assembled {
+    /// The pool.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// Bytes that belong to no volume.
+    pub fn free_bytes(&self) -> u64 {
+        let geometry = &self.pool.shared().geometry;
+        let extents = self.pool.volumes().iter().flat_map(|volume| &volume.extents);
+        let taken: u64 = extents.map(|extent| extent.rows).sum();
+        geometry.pool_bytes() - taken * geometry.row_bytes()
+    }
+
+    /// The volume in the pool's catalogue, entered there if it is new.
+    pub async fn volume(&mut self, ring: &Ring, options: &VolumeOptions) -> Result<VolumeEntry, PoolError> {
+        let entry = |pool: &Pool| pool.volumes().iter().find(|volume| volume.name == options.name).cloned();
+        if let Some(there) = entry(&self.pool) {
+            let (wanted, block_size) = (options.bytes, options.block_size);
+            let why = if there.bytes != wanted {
+                format!("it has {} bytes there, not {wanted}; hint: set `size` to what it has", there.bytes)
+            } else if there.block_size != block_size {
+                let is = there.block_size;
+                format!(
+                    "its blocks have {is} bytes, not {block_size}; hint: set block_size = {is}: it cannot be changed"
+                )
+            } else {
+                return Ok(there);
+            };
+            return Err(self.pool.no_volume(&options.name, why));
+        }
+        self.pool.add_volume(ring, options.id, &options.name, options.bytes, options.block_size).await?;
+        tracing::info!(pool = self.pool.shared().name, volume = options.name, "made");
+        Ok(entry(&self.pool).expect("it was made just now"))
+    }
+}
+
+/// The pools of a node on one core, in the order of its plan, where the end of the node finds them.
+pub struct PoolCores(pub Vec<std::rc::Rc<PoolCore>>);
+
+impl PoolCores {
+    /// Brings everything to its place, so that the next start has nothing to recover. Only when no request is under way any
+    /// more, and only where the pools are kept: on the first core. The error names pools that did not end in time; nothing of
+    /// them is lost.
+    pub async fn close(&self) -> Result<(), String> {
+        for core in &self.0 {
+            if core.ring.timeout(POOL_CLOSE_TIME, Pool::close(&core.shared, &core.ring)).await.is_none() {
+                let seconds = POOL_CLOSE_TIME.as_secs();
+                return Err(format!("pool {} was not closed within {seconds} seconds", core.shared().name));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,227 @@
+//! A pool as an administrator sees it: what it is, how it is, and what can be done to it. From any thread.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::core::Shared;
+use super::format::Id;
+use super::keeper::Message;
+use super::layout::Row;
+use super::level::Level;
+use super::member::Member;
+
+/// The control handle of a pool.
+#[derive(Clone)]
+pub struct Handle(Arc<Shared>);
+
+/// How a slot is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberState {
+    /// It has everything.
+    InSync,
+    /// It is not used. The label says why.
+    Out,
+    /// It is given what it lacks.
+    Rebuilding {
+        /// Rows that are good, of all.
+        rows: u64,
+    },
+}
+
+/// One slot of a pool.
+#[derive(Clone, Debug)]
+pub struct MemberStatus {
+    /// Where its member is, if it is there.
+    pub place: Option<String>,
+    /// How it is.
+    pub state: MemberState,
+}
+
+/// How a pool is.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub id: Id,
+    /// How its members are arranged.
+    pub level: Level,
+    /// Bytes of a unit.
+    pub unit: u32,
+    /// Rows of units.
+    pub rows: u64,
+    /// Bytes that volumes can have in all.
+    pub bytes: u64,
+    /// Whether checksums are kept and verified.
+    pub integrity: bool,
+    /// Its slots, in order.
+    pub members: Vec<MemberStatus>,
+    /// Blocks whose checksum did not fit, since the start.
+    pub wrong: u64,
+    /// Blocks that a member could not read.
+    pub unreadable: u64,
+    /// Blocks that were rebuilt and written again.
+    pub repaired: u64,
+    /// Blocks that nothing could rebuild.
+    pub lost: u64,
+    /// The scrub that runs, or the last one.
+    pub scrub: Scrub,
+}
+
+/// How far a scrub is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scrub {
+    /// It runs.
+    pub runs: bool,
+    /// Rows that it has verified.
+    pub rows: u64,
+    /// Blocks that were bad.
+    pub bad: u64,
+    /// Of those, repaired.
+    pub repaired: u64,
+    /// Of those, lost.
+    pub lost: u64,
+    /// Rows whose blocks did not fit one another.
+    pub uneven: u64,
+}
+
+/// Why something cannot be done to a pool. Sentences with a hint.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no such slot.
+    #[error("pool {pool} has no slot {slot}; hint: its slots are 0 to {last}")]
+    NoSlot {
+        /// Of which pool.
+        pool: String,
+        /// Which slot.
+        slot: usize,
+        /// The highest one.
+        last: usize,
+    },
+    /// The pool needs the member.
+    #[error(
+        "member {slot} of pool {pool} cannot be spared: {level} would lose data; hint: bring the other members back first"
+    )]
+    Needed {
+        /// Of which pool.
+        pool: String,
+        /// Which slot.
+        slot: usize,
+        /// How its members are arranged.
+        level: Level,
+    },
+    /// A member has to be out before another one comes.
+    #[error("member {slot} of pool {pool} is in use; hint: take it out first")]
+    InUse {
+        /// Of which pool.
+        pool: String,
+        /// Which slot.
+        slot: usize,
+    },
+    /// A member is too small.
+    #[error(
+        "{place} has {bytes} bytes, members of pool {pool} have {wanted}; hint: take one that is as large"
+    )]
+    TooSmall {
+        /// Of which pool.
+        pool: String,
+        /// Which member.
+        place: String,
+        /// Its bytes.
+        bytes: u64,
+        /// What is needed.
+        wanted: u64,
+    },
+}
+
+impl Handle {
+    /// Of a pool that is open.
+    pub fn new(shared: Arc<Shared>) -> Handle {
+        Handle(shared)
+    }
+
+    /// How it is now.
+    pub fn status(&self) -> Status {
+        let shared = &self.0;
+        let (out, rebuilding) = (shared.states.out(), shared.states.rebuilding());
+        let member = |slot: usize| MemberStatus {
+            place: shared.member(slot).map(|member| member.place().to_string()),
+            state: if out & 1 << slot != 0 {
+                MemberState::Out
+            } else if rebuilding & 1 << slot != 0 {
+                MemberState::Rebuilding { rows: shared.states.cursor(slot) }
+            } else {
+                MemberState::InSync
+            },
+        };
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let (counters, scrub) = (&shared.counters, &shared.scrub);
+        Status {
+            name: shared.name.clone(),
+            id: shared.id,
+            level: shared.geometry.level,
+            unit: shared.geometry.unit,
+            rows: shared.geometry.rows,
+            bytes: shared.geometry.pool_bytes(),
+            integrity: shared.integrity,
+            members: (0..usize::from(shared.geometry.slots)).map(member).collect(),
+            wrong: count(&counters.wrong),
+            unreadable: count(&counters.unreadable),
+            repaired: count(&counters.repaired),
+            lost: count(&counters.lost),
+            scrub: Scrub {
+                runs: scrub.runs.load(Ordering::Relaxed),
+                rows: count(&scrub.row),
+                bad: count(&scrub.bad),
+                repaired: count(&scrub.repaired),
+                lost: count(&scrub.lost),
+                uneven: count(&scrub.uneven),
+            },
+        }
+    }
+
+    /// Begins to verify everything, unless that is being done.
+    pub fn scrub(&self) {
+        self.0.keeper.send(Message::Scrub).ok();
+    }
+
+    /// Ends a scrub after the row that it is at.
+    pub fn stop_scrub(&self) {
+        self.0.scrub.stop.store(true, Ordering::Release);
+    }
+
+    /// Takes a member out. What is written from now on it gets when it is back.
+    pub fn offline(&self, slot: usize) -> Result<(), Refusal> {
+        self.check(slot)?;
+        let gone = self.0.states.out() | self.0.states.rebuilding() | 1 << slot;
+        if !Row::new(&self.0.geometry, 0).survives(gone) {
+            let level = self.0.geometry.level;
+            return Err(Refusal::Needed { pool: self.0.name.clone(), slot, level });
+        }
+        self.0.keeper.send(Message::Offline { slot }).ok();
+        Ok(())
+    }
+
+    /// Brings a member in for a slot that is out: the one that was there gets what it missed, another one everything.
+    pub fn online(&self, slot: usize, member: Member) -> Result<(), Refusal> {
+        self.check(slot)?;
+        if self.0.states.out() & 1 << slot == 0 {
+            return Err(Refusal::InUse { pool: self.0.name.clone(), slot });
+        }
+        let wanted = self.0.geometry.bytes;
+        if member.bytes() < wanted {
+            let (pool, place) = (self.0.name.clone(), member.place().to_string());
+            return Err(Refusal::TooSmall { pool, place, bytes: member.bytes(), wanted });
+        }
+        self.0.keeper.send(Message::Online { slot, member: Arc::new(member) }).ok();
+        Ok(())
+    }
+
+    fn check(&self, slot: usize) -> Result<(), Refusal> {
+        let slots = usize::from(self.0.geometry.slots);
+        if slot < slots {
+            return Ok(());
+        }
+        Err(Refusal::NoSlot { pool: self.0.name.clone(), slot, last: slots - 1 })
+    }
+}

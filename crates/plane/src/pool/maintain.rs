@@ -1,0 +1,288 @@
+//! What goes over all rows in the background: scrubbing, and rebuilding a slot. Row by row, each under its lock, between
+//! requests.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::column::{Block, Columns};
+use super::core::PoolCore;
+use super::events::Counters;
+use super::journal::Change;
+use super::keeper::Message;
+use super::layout::{Slots, members, set};
+use crate::limits::{POOL_BACKGROUND_CEILING, POOL_BACKGROUND_FLOOR};
+
+/// How often the cursor of a rebuilding is made durable.
+const SAVE: Duration = Duration::from_secs(2);
+
+/// How long a rebuilding that cannot go on waits for another member to come back.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// What a scrub found.
+#[derive(Default)]
+pub struct ScrubReport {
+    /// The next row.
+    pub row: AtomicU64,
+    /// Blocks whose checksum did not fit, or that could not be read.
+    pub bad: AtomicU64,
+    /// Of those, how many were made good.
+    pub repaired: AtomicU64,
+    /// Of those, how many could not be.
+    pub lost: AtomicU64,
+    /// Columns whose blocks fit, but not one another: parity was computed anew, or copies made alike.
+    pub uneven: AtomicU64,
+    /// It runs.
+    pub runs: AtomicBool,
+    /// It is to stop.
+    pub stop: AtomicBool,
+}
+
+/// How long to pause after `bytes` took `took`: a busy pool gets four fifths of the time, but never less than the floor is
+/// done; an idle one goes as fast as the ceiling.
+pub(super) fn pause(bytes: u64, took: Duration, busy: bool) -> Duration {
+    let at_rate = |rate: u64| Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / rate);
+    let least = at_rate(POOL_BACKGROUND_CEILING).saturating_sub(took);
+    if busy { least.max((took * 4).min(at_rate(POOL_BACKGROUND_FLOOR).saturating_sub(took))) } else { least }
+}
+
+impl PoolCore {
+    fn all_slots(&self) -> Slots {
+        set(0..usize::from(self.geometry().slots))
+    }
+
+    /// Verifies everything of a row, and repairs what can be.
+    pub(super) async fn scrub_row(self: &Rc<Self>, number: u64, report: &ScrubReport) {
+        let locked = self.lock(number).await;
+        let positions = 0..self.geometry().blocks_per_unit() as usize;
+        if self.is_row_unwritten(number) {
+            return;
+        }
+        let gone = self.gone(number);
+        let mut columns = Columns::load(self, number, positions.clone(), self.all_slots()).await;
+        let bad = columns.count(Block::Wrong) + columns.count(Block::Unreadable);
+        columns.count_trouble();
+        let mended = columns.mend();
+        columns.write_again(&mended).await;
+        let lost = columns.count(Block::Wrong) + columns.count(Block::Unreadable);
+        report.bad.fetch_add(bad, Ordering::Relaxed);
+        report.repaired.fetch_add(bad - lost, Ordering::Relaxed);
+        report.lost.fetch_add(lost, Ordering::Relaxed);
+        Counters::add(&self.shared.counters.lost, lost);
+        let Some(change) = columns.level_out(gone) else { return };
+        report.uneven.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(
+            pool = self.shared.name,
+            "row {number}: blocks that fit their checksums do not fit one another"
+        );
+        let (committed, result) = self.commit(vec![change]).await;
+        self.put_in_place(committed, locked);
+        if let Err(error) = result {
+            tracing::warn!(pool = self.shared.name, "row {number} could not be made even: {error}");
+        }
+    }
+
+    fn is_row_unwritten(&self, number: u64) -> bool {
+        let gone = self.gone(number);
+        members(self.all_slots() & !gone).all(|slot| {
+            (0..self.geometry().blocks_per_unit() as usize)
+                .all(|position| self.shared.table.entry(slot, number, position) == super::format::UNWRITTEN)
+        })
+    }
+
+    /// Gives a slot its unit of a row, and says that it has it.
+    pub(super) async fn rebuild_row(self: &Rc<Self>, slot: usize, number: u64) {
+        let locked = self.lock(number).await;
+        let shared = &self.shared;
+        let gone = self.gone(number);
+        if shared.states.rebuilding() & 1 << slot == 0 || gone & 1 << slot == 0 {
+            return;
+        }
+        let positions = 0..self.geometry().blocks_per_unit() as usize;
+        if self.is_row_unwritten(number) {
+            positions.for_each(|position| shared.table.set(slot, number, position, super::format::UNWRITTEN));
+            shared.states.advance(slot, number + 1);
+            return;
+        }
+        let mut columns = Columns::load(self, number, positions.clone(), self.all_slots()).await;
+        columns.count_trouble();
+        let mended = columns.mend();
+        columns.write_again(&mended).await;
+        let change = if columns.is_whole(gone & !(1 << slot)) {
+            Some(columns.unit_of(slot))
+        } else {
+            // More is missing than redundancy replaces: what is lost is noted, in this slot and where else it is.
+            Counters::add(&shared.counters.lost, columns.lost_of(slot));
+            columns.into_change_with(slot, gone & !(1 << slot))
+        };
+        let Some(change) = change else { return };
+        // From here on requests use what the slot has of this row; they wait for its lock.
+        shared.states.advance(slot, number + 1);
+        if change.touched == 1 << slot {
+            // Nobody reads it before the cursor is durable, which comes after a flush: it need not be in the journal.
+            self.note(&change, 0);
+            // A member that does not take them is out afterwards.
+            self.write_places(vec![change]).await;
+        } else {
+            let (committed, result) = self.commit(vec![change]).await;
+            self.put_in_place(committed, locked);
+            if let Err(error) = result {
+                tracing::error!(pool = shared.name, "row {number} could not be rebuilt: {error}");
+            }
+        }
+    }
+
+    /// Rebuilds a slot from where its cursor is. Ends early when the slot goes out.
+    pub(super) async fn rebuild(self: Rc<Self>, slot: usize, by_bitmap: bool) {
+        let shared = self.shared.clone();
+        let mut saved = self.ring.now();
+        let mut written = shared.next.load(Ordering::Relaxed);
+        tracing::info!(
+            pool = shared.name,
+            "member {slot} is being rebuilt from row {}",
+            shared.states.cursor(slot)
+        );
+        loop {
+            let row = shared.states.cursor(slot);
+            if shared.states.rebuilding() & 1 << slot == 0 || shared.stops() {
+                return;
+            }
+            if row >= shared.geometry.rows {
+                shared.keeper.send(Message::Rebuilt { slot }).ok();
+                return;
+            }
+            if by_bitmap && !shared.bitmap.is_set(row) {
+                let locked = self.lock(row).await;
+                // Set meanwhile, or still not.
+                if !shared.bitmap.is_set(row) && shared.states.cursor(slot) == row {
+                    shared.states.advance(slot, row + 1);
+                }
+                drop(locked);
+                continue;
+            }
+            let start = self.ring.now();
+            self.rebuild_row(slot, row).await;
+            if shared.states.cursor(slot) == row {
+                // It cannot go on: another member lacks what this row needs, or this one is going out.
+                self.ring.sleep(AGAIN).await;
+                continue;
+            }
+            let took = self.ring.now().since(start);
+            if self.ring.now().since(saved) > SAVE {
+                saved = self.ring.now();
+                shared.keeper.send(Message::Cursor { slot, row: row + 1 }).ok();
+            }
+            let next = shared.next.load(Ordering::Relaxed);
+            let bytes = u64::from(shared.geometry.unit) * u64::from(shared.geometry.slots);
+            self.ring.sleep(pause(bytes, took, next != written)).await;
+            written = next;
+        }
+    }
+
+    /// Scrubs all rows from where the report is.
+    pub(super) async fn scrub(self: Rc<Self>) {
+        let shared = self.shared.clone();
+        let report = &shared.scrub;
+        let mut written = shared.next.load(Ordering::Relaxed);
+        while !report.stop.load(Ordering::Acquire) && !shared.stops() {
+            let row = report.row.load(Ordering::Acquire);
+            if row >= shared.geometry.rows {
+                break;
+            }
+            let start = self.ring.now();
+            self.scrub_row(row, report).await;
+            report.row.store(row + 1, Ordering::Release);
+            let next = shared.next.load(Ordering::Relaxed);
+            let bytes = u64::from(shared.geometry.unit) * u64::from(shared.geometry.slots);
+            self.ring.sleep(pause(bytes, self.ring.now().since(start), next != written)).await;
+            written = next;
+        }
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        tracing::info!(
+            pool = shared.name,
+            bad = count(&report.bad),
+            repaired = count(&report.repaired),
+            lost = count(&report.lost),
+            uneven = count(&report.uneven),
+            "scrubbed up to row {} of {}",
+            count(&report.row),
+            shared.geometry.rows
+        );
+        report.runs.store(false, Ordering::Release);
+    }
+}
+
+impl Columns<'_> {
+    /// How many blocks are in a state.
+    pub(super) fn count(&self, wanted: Block) -> u64 {
+        (0..self.slots()).flat_map(|slot| self.states(slot)).filter(|state| **state == wanted).count() as u64
+    }
+
+    /// Whether all blocks are good, but for those of slots that are gone.
+    fn is_whole(&self, gone: Slots) -> bool {
+        let good = |slot: usize| self.states(slot).iter().all(|state| *state == Block::Good);
+        (0..self.slots()).filter(|slot| gone & 1 << slot == 0).all(good)
+    }
+
+    fn lost_of(&self, slot: usize) -> u64 {
+        self.states(slot).iter().filter(|state| **state != Block::Good).count() as u64
+    }
+
+    /// The change that gives a slot its blocks. Blocks of zeroes that nobody wrote stay unwritten.
+    fn unit_of(&mut self, slot: usize) -> Change {
+        let blocks = self.take(slot);
+        let mut change = Change::write(self.number, self.positions.clone(), vec![(slot, blocks)]);
+        let others = self.row.group(slot) & !(1 << slot) & !self.gone();
+        for (entry, position) in change.entries.iter_mut().zip(self.positions.clone()) {
+            if members(others).all(|other| self.is_unwritten(other, position)) {
+                *entry = super::format::UNWRITTEN;
+            }
+        }
+        change
+    }
+
+    /// The change that notes what is lost, and brings the rest of a slot.
+    fn into_change_with(self, slot: usize, gone: Slots) -> Option<Change> {
+        if self.row.parities() == 0 {
+            let entries = self.entries(slot).collect();
+            let (row, positions) = (self.number, self.positions.clone());
+            let mut columns = self;
+            let blocks = vec![(slot, columns.take(slot))];
+            return Some(Change { row, positions, touched: 1 << slot, erase: false, entries, blocks });
+        }
+        let units = match self.row.role(slot) {
+            super::layout::Role::Data(unit) => 1 << unit,
+            super::layout::Role::P | super::layout::Role::Q => 0,
+        };
+        self.into_change(units, gone)
+    }
+
+    /// The change that makes blocks fit one another which all fit their checksums: parity follows data, copies follow
+    /// the first. `None` when they do.
+    fn level_out(&mut self, gone: Slots) -> Option<Change> {
+        let whole = (0..self.slots())
+            .filter(|slot| gone & 1 << slot == 0)
+            .all(|slot| self.states(slot).iter().all(|state| *state == Block::Good));
+        if !whole || gone != 0 {
+            return None;
+        }
+        let before: Vec<Vec<u8>> = (0..self.slots()).map(|slot| self.bytes(slot).to_vec()).collect();
+        self.compute_parity();
+        for unit in 0..self.row.units() {
+            let mut copies = self.row.copies(unit);
+            let first = copies.next().map(|slot| self.bytes(slot).to_vec()).unwrap_or_default();
+            for slot in copies {
+                if self.bytes(slot) != first {
+                    self.put(slot, &first);
+                }
+            }
+        }
+        let changed = (0..self.slots()).filter(|slot| self.bytes(*slot) != before[*slot]);
+        let changed: Vec<usize> = changed.collect();
+        if changed.is_empty() {
+            return None;
+        }
+        let blocks = changed.into_iter().map(|slot| (slot, self.take(slot))).collect();
+        Some(Change::write(self.number, self.positions.clone(), blocks))
+    }
+}

@@ -1,0 +1,258 @@
+//! Which blocks are damaged or gone now, by what was planted, and so which sectors have to be readable.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use plane::pool::format::table_page::ENTRIES;
+use plane::pool::format::{Geometry, Id, TablePage, VolumeEntry};
+use plane::pool::layout::{Piece, Row, Slots, members, pieces, set};
+use ring::sim::{Fault, Node};
+
+use super::machine::path;
+
+const BLOCK: u64 = 4096;
+
+/// The entry of a block of whose checksum nothing is known.
+const NO_CHECKSUM: u32 = 2;
+
+/// A row and a position in it.
+pub type Column = (u64, u64);
+
+/// What is known of the pool's redundancy.
+pub struct Atlas {
+    geometry: Geometry,
+    volumes: Vec<VolumeEntry>,
+    /// Members of which nothing has to be good: they are out, or what they keep beside the data may be wrong.
+    pub away: Slots,
+    /// Blocks whose checksums are lost, until they are verified by a scrub.
+    unknown: BTreeMap<Column, Slots>,
+    /// Blocks that may be lost, or were for a time: more was bad than redundancy replaces.
+    doomed: BTreeMap<Column, Slots>,
+    /// There was a time without enough members: any request of that time may have failed.
+    broken: bool,
+}
+
+impl Atlas {
+    /// All is well.
+    pub fn new(geometry: Geometry, volumes: Vec<VolumeEntry>) -> Atlas {
+        Atlas { geometry, volumes, away: 0, unknown: BTreeMap::new(), doomed: BTreeMap::new(), broken: false }
+    }
+
+    /// The rows of the volumes.
+    pub fn rows(&self) -> u64 {
+        let extents = self.volumes.iter().flat_map(|volume| &volume.extents);
+        extents.map(|extent| extent.first_row + extent.rows).max().unwrap_or(0)
+    }
+
+    fn positions(&self) -> u64 {
+        u64::from(self.geometry.blocks_per_unit())
+    }
+
+    /// The columns that lie in some bytes of a member.
+    fn columns(&self, bytes: &Range<u64>, whole_units: bool) -> impl Iterator<Item = Column> + use<> {
+        let (unit, positions) = (u64::from(self.geometry.unit), self.positions());
+        let end = self.geometry.data + self.rows() * unit;
+        let from = bytes.start.clamp(self.geometry.data, end) - self.geometry.data;
+        let to = bytes.end.clamp(self.geometry.data, end) - self.geometry.data;
+        let blocks = if whole_units {
+            from / unit * positions..to.div_ceil(unit) * positions
+        } else {
+            from / BLOCK..to.div_ceil(BLOCK)
+        };
+        let blocks = if from < to { blocks } else { 0..0 };
+        blocks.map(move |block| (block / positions, block % positions))
+    }
+
+    /// The columns whose checksums of a member were in some of its bytes, at both places of a page.
+    fn columns_of_pages(&self, damage: &[Range<u64>]) -> Vec<Column> {
+        let hit = |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
+        let blocks = self.rows() * self.positions();
+        let pages = 0..blocks.div_ceil(ENTRIES as u64);
+        let bad = pages.filter(|page| (0..2).all(|copy| hit(self.geometry.table_page_place(*page, copy))));
+        bad.flat_map(|page| self.columns_of_page(page)).collect()
+    }
+
+    fn columns_of_page(&self, page: u64) -> Vec<Column> {
+        let blocks = self.rows() * self.positions();
+        let blocks = page * ENTRIES as u64..((page + 1) * ENTRIES as u64).min(blocks);
+        blocks.map(|block| (block / self.positions(), block % self.positions())).collect()
+    }
+
+    /// Before the pool is opened: notes of which blocks the checksums are lost. False when a page that was never written
+    /// lies in the place of one that is damaged, as nobody can tell then what is missing in it.
+    pub fn look_at_tables(&mut self, node: &Node, pool: &Id) -> bool {
+        let mut honest = true;
+        for slot in 0..usize::from(self.geometry.slots) {
+            let damage = node.damage(&path(slot));
+            let plants = node.planted(&path(slot));
+            let unreadable = |place: u64| {
+                plants.iter().any(|plant| {
+                    let fails = matches!(
+                        plant.fault,
+                        Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread
+                    );
+                    fails
+                        && plant.left != Some(0)
+                        && plant.range.start < place + BLOCK
+                        && place < plant.range.end
+                })
+            };
+            for page in 0..(self.rows() * self.positions()).div_ceil(ENTRIES as u64) {
+                let mut best: Option<(u64, Vec<u32>, u64)> = None;
+                for place in (0..2).map(|copy| self.geometry.table_page_place(page, copy)) {
+                    let bytes = node.file_bytes(&path(slot), place, BLOCK as usize).unwrap_or_default();
+                    let decoded = TablePage::decode(&bytes, pool, slot as u16, page);
+                    if let Some((generation, entries)) = decoded.filter(|_| !unreadable(place))
+                        && best.as_ref().is_none_or(|best| generation > best.0)
+                    {
+                        best = Some((generation, entries.collect(), place));
+                    }
+                }
+                let is_hit =
+                    |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
+                honest &= best.as_ref().is_none_or(|(_, _, place)| !is_hit(*place));
+                for (index, column) in self.columns_of_page(page).into_iter().enumerate() {
+                    if best.as_ref().is_none_or(|(_, entries, _)| entries[index] == NO_CHECKSUM) {
+                        *self.unknown.entry(column).or_insert(0) |= 1 << slot;
+                    }
+                }
+            }
+        }
+        self.look(node);
+        honest
+    }
+
+    /// Everything was verified, and what was bad is good again or lost.
+    pub fn scrubbed(&mut self) {
+        self.unknown.clear();
+    }
+
+    /// The slots of each column that cannot be relied on now, but for members that are away altogether.
+    pub fn bad(&self, node: &Node) -> BTreeMap<Column, Slots> {
+        let mut bad = self.unknown.clone();
+        for slot in 0..usize::from(self.geometry.slots) {
+            let damage = node.damage(&path(slot));
+            let mut columns: Vec<Column> = self.columns_of_pages(&damage);
+            columns.extend(damage.iter().flat_map(|bytes| self.columns(bytes, false)));
+            for plant in node.planted(&path(slot)).iter().filter(|plant| plant.left != Some(0)) {
+                match plant.fault {
+                    Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread => {
+                        columns.extend(self.columns(&plant.range, false));
+                    }
+                    // A write that touches the range may be of the whole unit.
+                    Fault::DropWrites => columns.extend(self.columns(&plant.range, true)),
+                    Fault::MisdirectWrites { distance } => {
+                        columns.extend(self.columns(&plant.range, true));
+                        columns.extend(self.columns(&self.landing(&plant.range, distance), true));
+                    }
+                    _ => {}
+                }
+            }
+            for column in columns {
+                *bad.entry(column).or_insert(0) |= 1 << slot;
+            }
+        }
+        bad
+    }
+
+    /// Where writes that touch `range` can land.
+    pub fn landing(&self, range: &Range<u64>, distance: i64) -> Range<u64> {
+        let (unit, data) = (u64::from(self.geometry.unit), self.geometry.data);
+        let start = data + (range.start - data) / unit * unit;
+        let end = data + (range.end - data).div_ceil(unit) * unit;
+        start.saturating_add_signed(distance)..end.saturating_add_signed(distance)
+    }
+
+    /// The columns that a fault in `range` of a member would make bad: of a lying write those of whole units.
+    pub fn reach(&self, range: &Range<u64>, whole_units: bool) -> Vec<Column> {
+        self.columns(range, whole_units).collect()
+    }
+
+    /// Whether `slot` may be bad too in these columns, so that all can still be read.
+    pub fn affords(&self, bad: &BTreeMap<Column, Slots>, columns: &[Column], slot: usize) -> bool {
+        columns.iter().all(|column| {
+            let bad = bad.get(column).copied().unwrap_or(0) | self.away | 1 << slot;
+            Row::new(&self.geometry, column.0).survives(bad)
+        })
+    }
+
+    /// Whether all of the member may be gone too.
+    pub fn affords_all(&self, bad: &BTreeMap<Column, Slots>, slot: usize) -> bool {
+        let away = self.away | 1 << slot;
+        let survives =
+            |(column, slots): (&Column, &Slots)| Row::new(&self.geometry, column.0).survives(slots | away);
+        Row::new(&self.geometry, 0).survives(away) && bad.iter().all(survives)
+    }
+
+    /// Looks at what is bad now, and remembers what may be lost by it.
+    pub fn look(&mut self, node: &Node) {
+        let bad = self.bad(node);
+        if !Row::new(&self.geometry, 0).survives(self.away) {
+            self.broken = true;
+        }
+        for (column, slots) in bad {
+            let slots = slots | self.away;
+            if !Row::new(&self.geometry, column.0).survives(slots) {
+                *self.doomed.entry(column).or_insert(0) |= slots;
+            }
+        }
+        if self.broken {
+            let (rows, positions) = (self.rows(), self.positions());
+            for column in (0..rows).flat_map(|row| (0..positions).map(move |position| (row, position))) {
+                *self.doomed.entry(column).or_insert(0) |= self.away;
+            }
+        }
+    }
+
+    /// There are enough members again: requests have to be served, but for what is lost.
+    pub fn mended(&mut self) {
+        self.broken = false;
+    }
+
+    /// Whether there are too few members.
+    pub fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Whether anything may be lost.
+    pub fn is_doomed(&self) -> bool {
+        !self.doomed.is_empty()
+    }
+
+    /// The pieces of a volume's bytes.
+    fn pieces(&self, volume: usize, bytes: &Range<u64>) -> impl Iterator<Item = Piece> {
+        let row_bytes = self.geometry.row_bytes();
+        let mut before = 0;
+        let mut parts = Vec::new();
+        for extent in &self.volumes[volume].extents {
+            let (start, length) = (before, extent.rows * row_bytes);
+            before += length;
+            let (from, to) = (bytes.start.max(start), bytes.end.min(start + length));
+            if from < to {
+                parts.push((extent.first_row * row_bytes + from - start, to - from));
+            }
+        }
+        let geometry = self.geometry;
+        parts.into_iter().flat_map(move |(offset, length)| pieces(&geometry, offset, length))
+    }
+
+    /// Whether a read of these bytes may fail.
+    pub fn may_fail_read(&self, volume: usize, bytes: &Range<u64>) -> bool {
+        let lost = |piece: Piece| {
+            let copies = set(Row::new(&self.geometry, piece.row).copies(piece.unit));
+            piece.positions().any(|position| {
+                let column = (piece.row, position as u64);
+                self.doomed.get(&column).is_some_and(|lost| members(copies).all(|slot| lost & 1 << slot != 0))
+            })
+        };
+        self.broken || self.pieces(volume, bytes).any(lost)
+    }
+
+    /// Whether a write to these bytes may fail: it may need to read what is lost.
+    pub fn may_fail_write(&self, volume: usize, bytes: &Range<u64>) -> bool {
+        let touches = |piece: Piece| {
+            piece.positions().any(|position| self.doomed.contains_key(&(piece.row, position as u64)))
+        };
+        self.broken || self.pieces(volume, bytes).any(touches)
+    }
+}

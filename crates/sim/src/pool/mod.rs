@@ -1,0 +1,12 @@
+//! Pools in the seeded world: members that fail and lie under several lanes of requests, held against a model of what each
+//! sector may hold and an atlas of what is damaged.
+
+mod accidents;
+mod atlas;
+mod lane;
+mod machine;
+mod model;
+mod plan;
+mod play;
+
+pub use play::{beyond_redundancy, within_redundancy};

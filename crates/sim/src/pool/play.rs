@@ -1,0 +1,471 @@
+//! Histories of pools: rounds of work and accidents, each ended by force or in good order, and judged.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+
+use plane::Request;
+use plane::disk::Disk;
+use plane::pool::layout::{Row, Slots};
+use ring::Buffer;
+use ring::sim::Settings;
+
+use super::atlas::Atlas;
+use super::lane::{Control, Lane};
+use super::machine::{Cut, Machine};
+use super::model::{Model, Run};
+use super::plan::Plan;
+use crate::{Failure, SECTOR};
+
+/// Bytes of one read when a volume is read back.
+const READ_BACK: u64 = 128 << 10;
+
+/// A history.
+struct History {
+    machine: Machine,
+    control: Rc<Control>,
+    random: fastrand::Rng,
+    /// Where the hot spot is.
+    hot: usize,
+    /// Two faults of one member met in one page of its table. What it says cannot be told from the truth.
+    deceived: Cell<bool>,
+}
+
+/// Pools of every level under every accident that their redundancy replaces.
+pub fn within_redundancy(seed: u64) -> Result<(u64, u64), Failure> {
+    play(seed, false)
+}
+
+/// The same, and accidents that redundancy cannot replace: what is lost is reported as lost, and nothing else is.
+pub fn beyond_redundancy(seed: u64) -> Result<(u64, u64), Failure> {
+    play(seed, true)
+}
+
+fn play(seed: u64, beyond: bool) -> Result<(u64, u64), Failure> {
+    let mut random = fastrand::Rng::with_seed(seed ^ u64::from(beyond) << 63);
+    let plan = Plan::draw(&mut random, beyond);
+    let context = format!("{:?} of {} members, units of {}", plan.level, plan.slots, plan.unit);
+    let mut history = History::new(seed, plan, random)?;
+    let played = history.play();
+    if !history.deceived.get() {
+        played.map_err(|Failure(why)| history.tell(&context, &why))?;
+    }
+    history.leave()
+}
+
+impl History {
+    fn new(seed: u64, plan: Plan, mut random: fastrand::Rng) -> Result<History, Failure> {
+        let settings = Settings {
+            torn_sectors: random.bool(),
+            sector_bytes: if random.u8(0..3) == 0 { 4096 } else { 512 },
+            steps: 2_000_000,
+            span: Duration::from_secs(600),
+            ..Settings::default()
+        };
+        let machine = Machine::new(seed, plan, settings)?;
+        let sectors: u64 = machine.volumes.iter().map(|volume| volume.bytes / SECTOR as u64).sum();
+        let control = Control {
+            node: machine.node.clone(),
+            model: RefCell::new(Model::new(sectors as usize)),
+            atlas: RefCell::new(Atlas::new(machine.geometry, machine.volumes.clone())),
+            budget: Cell::new(0),
+            working: Cell::new(0),
+            done: Cell::new(0),
+            tolerated: Cell::new(0),
+            story: RefCell::default(),
+            failure: RefCell::new(None),
+        };
+        let hot = random.usize(0..sectors as usize);
+        Ok(History { machine, control: Rc::new(control), random, hot, deceived: Cell::new(false) })
+    }
+
+    /// Notes what happened.
+    fn note(&self, what: impl std::fmt::Display) {
+        let now = self.machine.world.now().as_nanos() / 1000;
+        self.control.story.borrow_mut().push(format!("{now} us: {what}"));
+    }
+
+    fn tell(&self, context: &str, why: &str) -> Failure {
+        self.note("the end");
+        Failure(format!("{context}: {why}\n  {}", self.control.story.borrow().join("\n  ")))
+    }
+
+    fn play(&mut self) -> Result<(), Failure> {
+        let mut up = self.machine.start(None)?;
+        for _ in 0..self.random.u32(2..=4) {
+            if up {
+                self.work()?;
+                self.end()?;
+            }
+            self.between();
+            up = self.restart()?;
+            if self.deceived.get() {
+                return Ok(());
+            }
+            self.read_back()?;
+            if self.random.bool() {
+                self.resync()?;
+            }
+            if self.random.u8(0..4) == 0 {
+                self.scrub()?;
+            }
+        }
+        self.work()?;
+        self.end()?;
+        self.last_look()
+    }
+
+    /// Lanes work, and accidents befall them.
+    fn work(&mut self) -> Result<(), Failure> {
+        let budget = self.random.u32(20..90);
+        self.control.budget.set(budget);
+        let lanes = self.random.usize(1..=6);
+        for lane in 0..lanes {
+            let volume = lane % self.machine.volumes.len();
+            let entry = &self.machine.volumes[volume];
+            let core = self.random.usize(0..self.machine.plan.cores);
+            let lane = Lane {
+                control: self.control.clone(),
+                disk: self.machine.disk(core, volume),
+                volume,
+                base: self.base(volume),
+                sectors: entry.bytes as usize / SECTOR,
+                block: entry.block_size as usize / SECTOR,
+                row: self.machine.geometry.row_bytes() as usize / SECTOR,
+                hot: self.hot,
+                random: self.random.fork(),
+            };
+            self.control.working.set(self.control.working.get() + 1);
+            self.machine.reactor(core).ring().spawn_later(lane.run());
+        }
+        let quiet = self.random.u8(0..4) == 0;
+        let accidents = if quiet { 0 } else { self.random.u32(1..=4) };
+        let fine = self.random.bool();
+        let finishes = self.random.u8(0..3) == 0;
+        for _ in 0..accidents {
+            let left = self.control.budget.get();
+            let until = if left > 0 { self.random.u32(0..left) } else { 0 };
+            self.go_on(until, 0)?;
+            let slot = self.random.usize(0..self.machine.plan.slots);
+            let mut atlas = self.control.atlas.borrow_mut();
+            let accident = self.machine.draw_accident(&atlas, &mut self.random);
+            if self.machine.befall(&mut atlas, slot, &accident) {
+                self.note(format_args!("member {slot}: {accident:?}"));
+            }
+            drop(atlas);
+            if !fine && self.random.u8(0..6) == 0 {
+                // Long enough for a checkpoint.
+                self.note("a nap");
+                self.machine.world.run_for(Duration::from_secs(6))?;
+            }
+        }
+        let until = if finishes || self.control.budget.get() == 0 {
+            0
+        } else {
+            self.random.u32(0..self.control.budget.get())
+        };
+        let steps = self.random.u32(0..150);
+        self.go_on(until, steps)?;
+        if finishes {
+            self.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Lets the world go on until so much of the budget is left, and for some more steps.
+    fn go_on(&mut self, budget: u32, mut steps: u32) -> Result<(), Failure> {
+        let control = self.control.clone();
+        self.machine.world.run_until(|| {
+            if control.budget.get() <= budget {
+                if control.working.get() == 0 || steps == 0 {
+                    return true;
+                }
+                steps -= 1;
+            }
+            false
+        })?;
+        self.verdict()
+    }
+
+    /// Lets all lanes end what they have begun.
+    fn finish(&mut self) -> Result<(), Failure> {
+        self.control.budget.set(0);
+        let control = self.control.clone();
+        self.machine.world.run_until(|| control.working.get() == 0)?;
+        self.verdict()
+    }
+
+    fn verdict(&self) -> Result<(), Failure> {
+        self.control.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// The process ends, one way or another.
+    fn end(&mut self) -> Result<(), Failure> {
+        let way = self.random.u8(0..10);
+        self.note(["power cut", "kill", "stop"][usize::from(way >= 7) + usize::from(way >= 9)]);
+        match way {
+            0..7 => self.machine.cut(Cut::Power),
+            7..9 => self.machine.cut(Cut::Kill),
+            _ => {
+                self.finish()?;
+                self.machine.stop()?;
+            }
+        }
+        self.control.budget.set(0);
+        self.control.working.set(0);
+        self.control.model.borrow_mut().cut();
+        Ok(())
+    }
+
+    /// While the machine is off.
+    fn between(&mut self) {
+        let slots = self.machine.plan.slots;
+        if self.random.bool() {
+            self.note("repaired");
+            self.machine.repair();
+        }
+        self.machine.bring_back(&mut self.random);
+        let mut atlas = self.control.atlas.borrow_mut();
+        atlas.look(&self.machine.node);
+        if self.random.u8(0..3) == 0 {
+            let slot = self.random.usize(0..slots);
+            if self.machine.put_by(&mut atlas, slot) {
+                self.note(format_args!("member {slot} is taken away"));
+            }
+        }
+        if self.random.bool() {
+            let slot = self.random.usize(0..slots);
+            let accident = self.machine.draw_accident(&atlas, &mut self.random);
+            let is_stall = matches!(accident, super::accidents::Accident::Stall);
+            if !is_stall && self.machine.befall(&mut atlas, slot, &accident) {
+                self.note(format_args!("off, member {slot}: {accident:?}"));
+            }
+        }
+    }
+
+    /// The pool is opened, after some attempts that the power ends. False when it cannot be while so many members are away.
+    fn restart(&mut self) -> Result<bool, Failure> {
+        // Old members alone would be taken for good ones: nobody is there to say that they are not.
+        let old = self.machine.not_in_sync() | self.machine.absent | self.machine.mute;
+        if !Row::new(&self.machine.geometry, 0).survives(old) {
+            self.note("all come back");
+            self.heal();
+        }
+        let attempts = if self.random.u8(0..3) == 0 { self.random.u32(1..=3) } else { 0 };
+        for _ in 0..attempts {
+            let patience = Duration::from_micros(self.random.u64(100..20_000));
+            self.note(format_args!("power cut after {patience:?} of opening"));
+            self.look_at_tables();
+            if self.machine.start(Some(patience)).unwrap_or(false) {
+                self.machine.cut(Cut::Power);
+            }
+        }
+        self.look_at_tables();
+        if let Err(failure) = self.machine.start(None) {
+            self.control.atlas.borrow_mut().look(&self.machine.node);
+            if !self.control.atlas.borrow().is_broken() {
+                return Err(failure);
+            }
+            self.heal();
+            self.machine.start(None)?;
+        }
+        self.take_stock()?;
+        Ok(true)
+    }
+
+    fn look_at_tables(&self) {
+        if let Some(id) = self.machine.id()
+            && !self.control.atlas.borrow_mut().look_at_tables(&self.machine.node, &id)
+        {
+            self.note("a page of a table is an old one that looks right");
+            self.deceived.set(true);
+        }
+    }
+
+    /// Everybody is there again, and well, but for what is damaged.
+    fn heal(&mut self) {
+        self.machine.repair();
+        self.machine.absent = 0;
+    }
+
+    /// What the pool says of its members is held against what befell them.
+    fn take_stock(&mut self) -> Result<(), Failure> {
+        let mut atlas = self.control.atlas.borrow_mut();
+        atlas.look(&self.machine.node);
+        let out = self.machine.not_in_sync();
+        self.note(format_args!("open, away {:b}, not in sync {out:b}", atlas.away));
+        if out & !atlas.away != 0 {
+            return Err(Failure(format!(
+                "members {:b} are out, though only {:b} had accidents",
+                out, atlas.away
+            )));
+        }
+        atlas.away = out | self.machine.absent | self.machine.mute | self.ailing();
+        if Row::new(&self.machine.geometry, 0).survives(atlas.away) {
+            atlas.mended();
+        }
+        atlas.look(&self.machine.node);
+        Ok(())
+    }
+
+    /// Members that are still to fail.
+    fn ailing(&self) -> Slots {
+        use ring::sim::Fault;
+        let data = self.machine.geometry.data..self.machine.geometry.tail();
+        let ails = |slot: usize| {
+            self.machine.node.planted(&super::machine::path(slot)).iter().any(|plant| {
+                plant.left != Some(0)
+                    && (matches!(plant.fault, Fault::FailWrites | Fault::FailFlushes)
+                        || !data.contains(&plant.range.start)
+                        || plant.range.end > data.end)
+            })
+        };
+        (0..self.machine.plan.slots).filter(|slot| ails(*slot)).fold(0, |slots, slot| slots | 1 << slot)
+    }
+
+    /// Waits until all members that can be are in sync.
+    fn resync(&mut self) -> Result<(), Failure> {
+        if self.machine.absent | self.machine.mute | self.ailing() != 0 {
+            return Ok(());
+        }
+        let end = self.machine.world.now() + Duration::from_secs(60);
+        while self.machine.not_in_sync() != 0 {
+            self.machine.world.run_for(Duration::from_millis(20))?;
+            if self.machine.world.now() > end {
+                return Err(Failure(format!(
+                    "members {:b} are not in sync after a minute",
+                    self.machine.not_in_sync()
+                )));
+            }
+        }
+        self.take_stock()
+    }
+
+    /// Verifies everything; parity too, which reads do not look at.
+    fn scrub(&mut self) -> Result<(), Failure> {
+        let handle = self.machine.handle();
+        handle.scrub();
+        self.machine.world.run_for(Duration::from_millis(2))?;
+        self.machine.world.run_until(|| !handle.status().scrub.runs)?;
+        let scrub = handle.status().scrub;
+        self.note(format_args!("scrubbed: {scrub:?}"));
+        let mut atlas = self.control.atlas.borrow_mut();
+        atlas.look(&self.machine.node);
+        if atlas.away == 0 && !atlas.is_doomed() {
+            if scrub.lost + scrub.uneven != 0 {
+                return Err(Failure(format!("a scrub found what must not be: {scrub:?}")));
+            }
+            atlas.scrubbed();
+        }
+        Ok(())
+    }
+
+    /// The number of a volume's first sector in the model.
+    fn base(&self, volume: usize) -> usize {
+        self.machine.volumes[..volume].iter().map(|volume| volume.bytes as usize / SECTOR).sum()
+    }
+
+    /// Holds all of the volumes against the model.
+    fn read_back(&mut self) -> Result<(), Failure> {
+        for volume in 0..self.machine.volumes.len() {
+            let bytes = self.machine.volumes[volume].bytes;
+            let mut offset = 0;
+            while offset < bytes {
+                let length = READ_BACK.min(bytes - offset);
+                if !self.read_whole(volume, offset..offset + length)? {
+                    for block in (offset..offset + length).step_by(4096) {
+                        self.read_block(volume, block..block + 4096)?;
+                    }
+                }
+                offset += length;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_bytes(
+        &self,
+        volume: usize,
+        bytes: &std::ops::Range<u64>,
+    ) -> Result<Result<Buffer, plane::Error>, Failure> {
+        let (disk, request) = (
+            self.machine.disk(0, volume),
+            Request::read(bytes.start, Buffer::new((bytes.end - bytes.start) as usize)),
+        );
+        let read = async move { disk.submit(request).await };
+        let completion = self.machine.world.block_on(self.machine.reactor(0), read)?;
+        Ok(completion.result.map(|()| completion.buffer))
+    }
+
+    /// False when some of it cannot be read.
+    fn read_whole(&self, volume: usize, bytes: std::ops::Range<u64>) -> Result<bool, Failure> {
+        let Ok(buffer) = self.read_bytes(volume, &bytes)? else { return Ok(false) };
+        let run =
+            Run { first: self.base(volume) + bytes.start as usize / SECTOR, count: buffer.len() / SECTOR };
+        let settled = self.control.model.borrow_mut().settle(run, &buffer);
+        settled.map_err(|Failure(why)| {
+            Failure(format!("reading volume {volume} back at {}: {why}", bytes.start))
+        })?;
+        Ok(true)
+    }
+
+    fn read_block(&self, volume: usize, bytes: std::ops::Range<u64>) -> Result<(), Failure> {
+        if self.read_whole(volume, bytes.clone())? {
+            return Ok(());
+        }
+        let mut atlas = self.control.atlas.borrow_mut();
+        atlas.look(&self.machine.node);
+        if atlas.may_fail_read(volume, &bytes) {
+            self.control.tolerated.set(self.control.tolerated.get() + 1);
+            return Ok(());
+        }
+        Err(Failure(format!("volume {volume} cannot be read back at {bytes:?}, though redundancy suffices")))
+    }
+
+    /// Everything is healed: what has to be there is, and still is when as many members are taken away as can be.
+    fn last_look(&mut self) -> Result<(), Failure> {
+        self.note("healed");
+        self.heal();
+        self.look_at_tables();
+        if self.deceived.get() {
+            return Ok(());
+        }
+        self.machine.start(None)?;
+        self.take_stock()?;
+        self.read_back()?;
+        self.resync()?;
+        self.scrub()?;
+        self.read_back()?;
+        self.machine.cut(Cut::Kill);
+        self.look_at_tables();
+        let slots = self.machine.plan.slots;
+        for _ in 0..3 {
+            let slot = self.random.usize(0..slots);
+            let beyond = std::mem::replace(&mut self.machine.plan.beyond, false);
+            if self.machine.put_by(&mut self.control.atlas.borrow_mut(), slot) {
+                self.note(format_args!("member {slot} is taken away at last"));
+            }
+            self.machine.plan.beyond = beyond;
+        }
+        if self.deceived.get() {
+            return Ok(());
+        }
+        self.machine.start(None)?;
+        self.take_stock()?;
+        self.read_back()
+    }
+
+    /// Lets everything go. Gives the world's trace, and what was acknowledged.
+    fn leave(self) -> Result<(u64, u64), Failure> {
+        let (world, done) = (self.machine.world.clone(), self.control.done.get());
+        drop(self);
+        let trace = world.trace();
+        if !world.is_empty() {
+            return Err(Failure("descriptors are open after the end".into()));
+        }
+        match ring::in_use() {
+            0 => Ok((trace, done)),
+            bytes => Err(Failure(format!("{bytes} bytes of buffers are in use after the end"))),
+        }
+    }
+}

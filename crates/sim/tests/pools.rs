@@ -1,0 +1,21 @@
+//! Pools over many seeds. `FELS_SEEDS=N` runs more of them, `FELS_SEED=n` one again.
+
+use sim::pool;
+use sim::seeds::{run, run_beside_others, run_twice};
+
+#[test]
+fn pools_within_redundancy() {
+    run("pools_within_redundancy", pool::within_redundancy, 8000);
+}
+
+#[test]
+fn pools_beyond_redundancy() {
+    run("pools_beyond_redundancy", pool::beyond_redundancy, 2000);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_pool() {
+    run_twice("pools_within_redundancy", pool::within_redundancy, 20);
+    run_twice("pools_beyond_redundancy", pool::beyond_redundancy, 20);
+    run_beside_others("pools_within_redundancy", pool::within_redundancy, 2, 8);
+}
