@@ -169,19 +169,24 @@ impl Geometry {
 
     /// Whether `request` can be asked of this.
     pub fn check(&self, request: &Request) -> Result<(), Error> {
-        let Extent { offset, length } = request.extent;
-        let inside = request.extent.end().is_some_and(|end| end <= self.bytes());
+        self.check_parts(request.verb, request.extent, request.buffer.len())
+    }
+
+    /// The same for a verb, an extent and the bytes that come with them.
+    pub fn check_parts(&self, verb: Verb, extent: Extent, bytes: usize) -> Result<(), Error> {
+        let Extent { offset, length } = extent;
+        let inside = extent.end().is_some_and(|end| end <= self.bytes());
         if !inside || (offset | length) & u64::from(self.block_size - 1) != 0 {
             return Err(Error::new(ErrorKind::OutOfRange, "checking the extent"));
         }
-        let moves = matches!(request.verb, Verb::Read | Verb::Write);
-        if moves && request.buffer.len() as u64 != length {
+        let moves = matches!(verb, Verb::Read | Verb::Write);
+        if moves && bytes as u64 != length {
             return Err(Error::new(ErrorKind::OutOfRange, "checking the buffer's length"));
         }
-        if self.read_only && matches!(request.verb, Verb::Write | Verb::WriteZeroes | Verb::Discard) {
+        if self.read_only && matches!(verb, Verb::Write | Verb::WriteZeroes | Verb::Discard) {
             return Err(Error::new(ErrorKind::ReadOnly, "checking the volume"));
         }
-        if !self.discard && request.verb == Verb::Discard {
+        if !self.discard && verb == Verb::Discard {
             return Err(Error::new(ErrorKind::Unsupported, "checking for discard"));
         }
         Ok(())

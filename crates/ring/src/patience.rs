@@ -1,8 +1,9 @@
 //! How long a core looks for completions before it sleeps. No I/O, no clock: it is told what happened.
 //!
 //! Sleeping and being woken by another core costs tens of microseconds on a virtual machine, looking costs nothing but
-//! the core. So a core looks for as long as the next completion is likely to come soon, by what the last gaps were;
-//! it stops looking when that did not pay, and an idle core does not look at all.
+//! the core. So when the last gaps say that the next completion is likely to come soon, a core looks for as long as a sleep
+//! would cost: what comes a little later than usual is not to cost a sleep as well. It stops looking when that did not
+//! pay, and an idle core does not look at all.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ impl Patience {
             self.penance -= 1;
             return Duration::ZERO;
         }
-        if self.gap > self.limit { Duration::ZERO } else { (self.gap * 2).min(self.limit) }
+        if self.gap > self.limit { Duration::ZERO } else { self.limit }
     }
 
     /// A wait of `gap` has ended; `looked`: with a look before it, which `paid` when no sleep was needed.

@@ -26,6 +26,9 @@ pub(crate) struct Uring {
     bell: OwnedFd,
     /// Reads and writes of files in this turn.
     transfers: usize,
+    /// Receives of this turn, and what cancels one. They go behind everything else: a receive that finds nothing yet
+    /// is not to keep an answer waiting.
+    receives: Vec<squeue::Entry>,
 }
 
 /// How a turn ends.
@@ -52,7 +55,8 @@ impl Uring {
         let count = options.receive_buffers;
         let provided = Provided::register(&uring.submitter(), count, options.receive_buffer_bytes)
             .map_err(StartError::Uring)?;
-        let mut driver = Uring { kernel: uring, provided: Rc::new(provided), bell, transfers: 0 };
+        let mut driver =
+            Uring { kernel: uring, provided: Rc::new(provided), bell, transfers: 0, receives: Vec::new() };
         driver.watch_bell();
         Ok(driver)
     }
@@ -73,6 +77,10 @@ impl Uring {
 
     pub(crate) fn submit(&mut self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
         let entry = entry(operation, Fd(descriptor), keep).user_data(key.to_bits());
+        if matches!(operation, Operation::Receive | Operation::ReceiveInto { .. }) {
+            self.receives.push(entry);
+            return;
+        }
         self.push(&entry);
         if matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
             self.transfers += 1;
@@ -86,17 +94,35 @@ impl Uring {
     }
 
     pub(crate) fn cancel(&mut self, key: OpKey) {
-        self.push(&opcode::AsyncCancel::new(key.to_bits()).build().user_data(NOBODY));
+        self.receives.push(opcode::AsyncCancel::new(key.to_bits()).build().user_data(NOBODY));
+    }
+
+    /// Everything that is to be submitted comes into the queue. False when there is nothing.
+    fn gather(&mut self) -> bool {
+        let mut receives = std::mem::take(&mut self.receives);
+        for entry in receives.drain(..) {
+            self.push(&entry);
+        }
+        self.receives = receives;
+        !self.kernel.submission().is_empty()
+    }
+
+    /// Whether the kernel has work that it does only when it is entered.
+    fn is_deferred(&mut self) -> bool {
+        let submission = self.kernel.submission();
+        submission.taskrun() || submission.cq_overflow()
     }
 
     /// Hands over what is to be submitted, then looks until something can be taken in, at most for `span`, or until
     /// `told` says that somebody called. True when there is something.
     pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> bool {
-        self.kernel.submit().ok();
+        if self.gather() {
+            self.kernel.submit().ok();
+        }
         let start = Instant::monotonic();
         loop {
             // Deferred work of the kernel shows as a flag in shared memory: no system call until there is some.
-            if !self.kernel.completion().is_empty() || self.kernel.submission().taskrun() || told() {
+            if !self.kernel.completion().is_empty() || self.is_deferred() || told() {
                 return true;
             }
             if Instant::monotonic().since(start) >= span {
@@ -109,7 +135,9 @@ impl Uring {
     /// Submits, waits as told, and passes each completion to `complete`.
     pub(crate) fn turn(&mut self, wait: Wait, mut complete: impl FnMut(OpKey, i32, u32)) {
         self.transfers = 0;
+        let any = self.gather();
         let entered = match wait {
+            Wait::No if !any && !self.is_deferred() => Ok(0),
             Wait::No => self.kernel.submit(),
             Wait::Forever => self.kernel.submit_and_wait(1),
             Wait::For(span) => {
@@ -205,6 +233,31 @@ pub(crate) fn checked(result: i32) -> io::Result<i32> {
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+
+    #[test]
+    fn an_answer_goes_before_a_receive_and_a_receive_before_its_end() {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut driver = Uring::new(&Options::default(), crate::remote::bell().unwrap()).unwrap();
+        driver.turn(Wait::No, |_, _, _| {});
+        let [receive, send, given_up] = [1, 2, 3].map(OpKey::from_bits);
+        let mut list = crate::SendList::new();
+        list.push_bytes(b"answer");
+        let mut list = Keep::List(list);
+        driver.submit(receive, Operation::Receive, ours.as_raw_fd(), &mut Keep::Nothing);
+        driver.submit(send, Operation::Send, theirs.as_raw_fd(), &mut list);
+        assert_eq!((driver.kernel.submission().len(), driver.receives.len()), (1, 1));
+        let mut done = Vec::new();
+        while done.len() < 2 {
+            driver.turn(Wait::Forever, |key, result, _| done.push((key, result)));
+        }
+        assert_eq!(done, [(send, 6), (receive, 6)], "sent first, the receive finds it");
+        driver.submit(given_up, Operation::Receive, ours.as_raw_fd(), &mut Keep::Nothing);
+        driver.cancel(given_up);
+        let mut result = 0;
+        driver.turn(Wait::For(Duration::from_secs(5)), |_, code, _| result = code);
+        assert_eq!(result, -libc::ECANCELED);
+        assert!(!driver.look(Duration::ZERO, || false), "nothing is left over");
+    }
 
     #[test]
     fn a_disk_does_not_wait_for_the_end_of_a_turn() {

@@ -58,6 +58,14 @@ impl Disk for MemoryDisk {
         self.lender.as_ref()?.lend(extent.offset, extent.length as usize)
     }
 
+    fn is_prompt(&self) -> bool {
+        true
+    }
+
+    fn absorb(&self, offset: u64, bytes: &[u8]) {
+        self.memory.write(offset, bytes);
+    }
+
     fn submit(&self, mut request: Request) -> Io<'_> {
         let Extent { offset, length } = request.extent;
         match request.verb {

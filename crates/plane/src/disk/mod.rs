@@ -26,6 +26,16 @@ pub trait Disk: 'static {
         None
     }
 
+    /// Whether reads can be lent and writes absorbed: nothing has to be waited for, and what is written needs no flush.
+    fn is_prompt(&self) -> bool {
+        false
+    }
+
+    /// Writes `bytes` at `offset` before it returns, from wherever they are: no buffer is made for them.
+    fn absorb(&self, _offset: u64, _bytes: &[u8]) {
+        unreachable!("asked of a disk that is not prompt");
+    }
+
     /// Carries out a request.
     fn submit(&self, request: Request) -> Io<'_>;
 

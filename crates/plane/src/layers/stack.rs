@@ -68,6 +68,22 @@ impl Stack {
         if self.levels.is_empty() { self.disk.lend(extent) } else { None }
     }
 
+    /// Whether [`Stack::absorb`] and [`Stack::lend`] are worth a try.
+    pub fn is_prompt(&self) -> bool {
+        self.levels.is_empty() && self.disk.is_prompt()
+    }
+
+    /// Writes `bytes` to `extent` at once, where a disk without layers can. The hop's checks are made; false: nothing
+    /// was written, and a request will tell why.
+    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> bool {
+        let fits =
+            self.is_prompt() && self.disk_geometry.check_parts(Verb::Write, extent, bytes.len()).is_ok();
+        if fits {
+            self.disk.absorb(extent.offset, bytes);
+        }
+        fits
+    }
+
     /// Sends a request in at the top.
     pub fn submit(&self, request: Request) -> Io<'_> {
         Next { stack: self, depth: 0 }.submit(request)

@@ -26,6 +26,28 @@ async fn kind_of(io: Io<'_>) -> Option<ErrorKind> {
 }
 
 #[test]
+fn what_is_absorbed_is_checked_as_at_every_hop() {
+    run(|ring| async move {
+        let stack = over_memory(&ring, Vec::new());
+        assert!(stack.is_prompt() && stack.absorb(Extent::new(512, 1024), &[9; 1024]));
+        assert!(stack.lend(Extent::new(512, 1024)).unwrap().iter().all(|&byte| byte == 9));
+        for (extent, bytes) in [
+            (Extent::new(512, 512), 1024),
+            (Extent::new(100, 512), 512),
+            (Extent::new((1 << 20) - 512, 1024), 1024),
+            (Extent::new(u64::MAX - 511, 512), 512),
+        ] {
+            assert!(!stack.absorb(extent, &vec![7; bytes]), "{extent:?}");
+        }
+        let layered = over_memory(&ring, vec![Box::new(Passthrough)]);
+        assert!(
+            !layered.is_prompt() && !layered.absorb(Extent::new(0, 512), &[1; 512]),
+            "a layer has its say"
+        );
+    });
+}
+
+#[test]
 fn what_is_written_through_layers_is_read_through_layers() {
     run(|ring| async move {
         let count = Count::default();

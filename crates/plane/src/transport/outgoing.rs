@@ -68,6 +68,11 @@ impl Outgoing {
         }
     }
 
+    /// Whether less than `limit` bytes wait to be sent or are promised.
+    pub fn has_room(&self, limit: usize) -> bool {
+        self.bytes.get() + self.promised.get() < limit
+    }
+
     /// Waits until less than `limit` bytes wait to be sent, or the connection is closed.
     pub async fn below(&self, limit: usize) {
         self.drained.until(|| (self.bytes.get() < limit || self.closed.get()).then_some(())).await;
@@ -76,7 +81,7 @@ impl Outgoing {
     /// Waits until less than `limit` bytes wait to be sent or are promised, or the connection is closed; then promises
     /// `bytes` more, until the result is dropped.
     pub async fn promise(&self, bytes: usize, limit: usize) -> Promise<'_> {
-        let room = || self.bytes.get() + self.promised.get() < limit || self.closed.get();
+        let room = || self.has_room(limit) || self.closed.get();
         self.drained.until(|| room().then(|| self.promised.set(self.promised.get() + bytes))).await;
         Promise { outgoing: self, bytes }
     }

@@ -65,6 +65,11 @@ impl Reader {
         self.buffered().get(after..)?.first_chunk()
     }
 
+    /// The next `count` bytes, if they have come already. [`Reader::skip`] takes them.
+    pub fn received(&self, count: usize) -> Option<&[u8]> {
+        self.buffered().get(..count)
+    }
+
     async fn more(&mut self) -> Result<(), Gone> {
         self.chunk = None;
         let chunk = self.socket.receive().await?;

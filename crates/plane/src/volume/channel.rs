@@ -20,6 +20,7 @@ pub struct Channel {
     volume: Arc<Volume>,
     stack: Stack,
     geometry: Geometry,
+    is_prompt: bool,
     in_flight: RefCell<InFlight>,
     frozen: RefCell<Vec<(u64, Extent)>>,
     /// `frozen.is_empty()`, for one cheap look per request.
@@ -68,12 +69,13 @@ impl Drop for Entered<'_> {
 impl Channel {
     /// `index`: the volume's place in [`Shard::volumes`].
     pub fn new(index: usize, volume: Arc<Volume>, stack: Stack) -> Channel {
-        let geometry = stack.geometry();
+        let (geometry, is_prompt) = (stack.geometry(), stack.is_prompt());
         Channel {
             index,
             volume,
             stack,
             geometry,
+            is_prompt,
             in_flight: RefCell::default(),
             frozen: RefCell::default(),
             thawed: Cell::new(true),
@@ -112,6 +114,17 @@ impl Channel {
     /// What a read of `extent` would give now, if that can be lent without a copy and nobody has the extent exclusively.
     pub fn lend(&self, extent: Extent) -> Option<Shared> {
         if self.thawed.get() { self.stack.lend(extent) } else { None }
+    }
+
+    /// Whether [`Channel::absorb`] and [`Channel::lend`] are worth a try: a disk in RAM without layers.
+    pub fn is_prompt(&self) -> bool {
+        self.is_prompt
+    }
+
+    /// Writes `bytes` to `extent` before it returns, if the disk can and nobody has the extent exclusively. False:
+    /// nothing was written, and [`Channel::submit`] will do it or tell why not.
+    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> bool {
+        self.thawed.get() && self.stack.absorb(extent, bytes)
     }
 
     /// Carries out a request. It waits while its extent is exclusively somebody else's.

@@ -101,6 +101,33 @@ fn without_it_updates_are_lost() {
 }
 
 #[test]
+fn nothing_is_done_at_once_to_what_somebody_has_exclusively() {
+    let options = VolumeOptions {
+        name: "at-once".into(),
+        id: [3; 16],
+        bytes: 1 << 20,
+        block_size: 512,
+        backing: Backing::Memory,
+        faults: None,
+    };
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    let volume = Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options).await.unwrap().0 }));
+    let (peers, mut mails) = Peers::new(1);
+    let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
+    reactor.block_on(async move {
+        let (channel, extent) = (shard.volume(0), Extent::new(512, 512));
+        assert!(channel.is_prompt() && channel.absorb(extent, &[1; 512]));
+        let held = channel.exclusive(&shard, extent).await;
+        assert!(!channel.absorb(extent, &[2; 512]) && channel.lend(extent).is_none());
+        drop(held);
+        shard.ring().yield_now().await;
+        assert!(channel.lend(extent).unwrap().iter().all(|&byte| byte == 1));
+        assert!(channel.absorb(extent, &[3; 512]));
+    });
+}
+
+#[test]
 fn exclusive_use_that_the_end_of_its_shard_cuts_short_lets_go_of_nothing() {
     let options = VolumeOptions {
         name: "short".into(),

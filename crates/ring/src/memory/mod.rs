@@ -11,6 +11,7 @@ mod mapping;
 mod tests;
 
 use std::io;
+use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +28,9 @@ const LINE: usize = 64;
 const LENT_PAGES: usize = 4096;
 /// Cores that lend.
 const LENDERS: usize = 64;
+/// Pages that a write locks and copies at a time at most: one large copy is quicker than many small ones, and to take a
+/// lock is to wait until what was stored before it has reached its place.
+const RUN: usize = 32;
 /// In the word of a page: somebody has it to himself.
 const HELD: u32 = 1 << 31;
 /// In the pins of a frame: its page has moved on.
@@ -57,13 +61,15 @@ struct Spares {
     lenders: usize,
 }
 
-/// A page that nobody else touches.
-struct Locked<'a>(&'a AtomicU32);
+/// Pages that nobody else touches.
+struct Locked<'a>(&'a [AtomicU32]);
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // Who holds the page alone changes its word.
-        self.0.store(self.0.load(Ordering::Relaxed) & !HELD, Ordering::Release);
+        for word in self.0 {
+            // Who holds the page alone changes its word.
+            word.store(word.load(Ordering::Relaxed) & !HELD, Ordering::Release);
+        }
     }
 }
 
@@ -97,7 +103,18 @@ impl Memory {
     }
 
     fn lock(&self, page: usize) -> Locked<'_> {
-        let word = &self.moved[page];
+        Self::hold(&self.moved[page]);
+        Locked(std::slice::from_ref(&self.moved[page]))
+    }
+
+    /// Locks pages, upwards, so that nobody waits in a circle.
+    fn lock_run(&self, pages: Range<usize>) -> Locked<'_> {
+        let words = &self.moved[pages];
+        words.iter().for_each(Self::hold);
+        Locked(words)
+    }
+
+    fn hold(word: &AtomicU32) {
         let mut seen = word.load(Ordering::Relaxed);
         loop {
             while seen & HELD != 0 {
@@ -105,7 +122,7 @@ impl Memory {
                 seen = word.load(Ordering::Relaxed);
             }
             match word.compare_exchange_weak(seen, seen | HELD, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Locked(word),
+                Ok(_) => return,
                 Err(other) => seen = other,
             }
         }
@@ -222,18 +239,51 @@ impl Memory {
 
     /// Copies bytes in. Panics when the range lies outside.
     pub fn write(&self, offset: u64, from: &[u8]) {
-        let start = offset as usize;
-        self.pages(offset, from.len(), |page, at, count| {
-            let source = &from[at - start..at - start + count];
-            let frame = self.writable(page, count < PAGE);
-            let target = self.frame(frame).wrapping_add(at % PAGE);
-            // SAFETY: as in `read`; nobody has pinned the frame, and nobody can while the page is locked.
-            unsafe { ptr::copy_nonoverlapping(source.as_ptr(), target, count) };
-            let (word, bit) = (&self.written[page / 64], 1 << (page % 64));
-            if word.load(Ordering::Relaxed) & bit == 0 {
-                word.fetch_or(bit, Ordering::Relaxed);
+        let (mut at, end) = self.range(offset, from.len()).expect("a range within the memory");
+        let start = at;
+        if at % PAGE == 0 && from.len() == PAGE {
+            // What most writes are.
+            let _locked = self.lock(at / PAGE);
+            let frame = self.writable(at / PAGE, false);
+            self.note_written(at / PAGE);
+            // SAFETY: as below, of one whole page.
+            return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.frame(frame), PAGE) };
+        }
+        while at < end {
+            let first = at / PAGE;
+            let stop = end.min((first + RUN) * PAGE);
+            let _locked = self.lock_run(first..stop.div_ceil(PAGE));
+            while at < stop {
+                let (place, length) = self.writable_run(at, stop);
+                let source = &from[at - start..at - start + length];
+                // SAFETY: as in `read`; nobody has pinned the frames, and nobody can while their pages are locked.
+                unsafe { ptr::copy_nonoverlapping(source.as_ptr(), self.frame(0).add(place), length) };
+                at += length;
             }
-        });
+        }
+    }
+
+    fn note_written(&self, page: usize) {
+        let (word, bit) = (&self.written[page / 64], 1 << (page % 64));
+        if word.load(Ordering::Relaxed) & bit == 0 {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes the pages of `at..stop`, which are locked, ready to be written as far as they lie side by side. Gives
+    /// where among all frames that begins, and its bytes.
+    fn writable_run(&self, at: usize, stop: usize) -> (usize, usize) {
+        let (mut page, mut next, mut first) = (at / PAGE, at, None);
+        while next < stop {
+            let count = (PAGE - next % PAGE).min(stop - next);
+            let frame = self.writable(page, count < PAGE);
+            if *first.get_or_insert(frame) + page - at / PAGE != frame {
+                break;
+            }
+            self.note_written(page);
+            (page, next) = (page + 1, next + count);
+        }
+        (first.unwrap_or(0) * PAGE + at % PAGE, next - at)
     }
 
     /// Makes bytes zero and gives whole pages back to the system. Panics when the range lies outside.

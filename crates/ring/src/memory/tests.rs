@@ -21,6 +21,30 @@ fn what_is_written_is_read_and_what_is_discarded_is_zero() {
 }
 
 #[test]
+fn a_long_write_finds_every_page_wherever_it_lives() {
+    const PAGES: usize = 80;
+    let (memory, lender) = lender((PAGES * PAGE) as u64);
+    memory.write(0, &vec![1; PAGES * PAGE]);
+    // Every third page moves to another frame, and some are lent while all is written.
+    let lent: Vec<Shared> =
+        (0..PAGES as u64).step_by(3).map(|page| lender.lend(page * PAGE as u64, PAGE).unwrap()).collect();
+    for page in (0..PAGES as u64).step_by(3) {
+        memory.write(page * PAGE as u64, &[2; PAGE]);
+    }
+    let again = lender.lend(10 * PAGE as u64, 2 * PAGE).unwrap();
+    let data: Vec<u8> = (0..PAGES * PAGE - 700).map(|at| (at / 61) as u8).collect();
+    memory.write(300, &data);
+    let mut back = vec![0; PAGES * PAGE];
+    memory.read(0, &mut back);
+    assert!(back[..300].iter().all(|&byte| byte == 2) && back[300..PAGES * PAGE - 400] == data);
+    assert!(back[PAGES * PAGE - 400..].iter().all(|&byte| byte == 1));
+    assert!(lent.iter().flat_map(|page| page.iter()).all(|&byte| byte == 1));
+    assert!(again.iter().all(|&byte| byte == 1));
+    drop((lent, again));
+    assert_eq!(memory.pins.iter().filter(|pins| pins.load(Ordering::Relaxed) != 0).count(), 0);
+}
+
+#[test]
 fn a_page_is_never_torn() {
     let memory = Arc::new(Memory::new(PAGE as u64).unwrap());
     let writer = {

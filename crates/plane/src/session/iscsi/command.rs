@@ -3,17 +3,18 @@
 use std::rc::Rc;
 
 use ring::Buffer;
-use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, SerialNumber};
+use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
 
 use super::connection::Connection;
-use super::respond::{Reply, Wanted};
+use super::respond::{Asked, Reply, Wanted};
 use super::session::Session;
 use super::tasks::TaskId;
 use super::transfer::TransferError;
+use super::window::CommandWindow;
 use crate::limits::SEND_QUEUE_BYTES;
-use crate::memory_gate::{POLL, wait_for_memory};
+use crate::memory_gate::{POLL, has_memory, wait_for_memory};
 use crate::session::scsi::Prepared;
 
 impl Session {
@@ -42,6 +43,45 @@ impl Session {
             }
             Err(response) => self.finish(id, Reply { response, wanted: Wanted::Nothing }),
         }
+    }
+
+    /// A short cut for a read or write of a volume in memory whose turn it is and whose data, if any, came with it: it
+    /// becomes no task, and its bytes are not copied on their way. False: nothing was done, and a task does it or tells
+    /// why not.
+    pub fn at_once(&self, connection: &Connection, command: &ScsiCommand, data: &[u8]) -> bool {
+        let Some(attached) = self.attached.as_ref().filter(|attached| attached.unit.is_prompt()) else {
+            return false;
+        };
+        let both = ScsiCommandFlags::READ | ScsiCommandFlags::WRITE;
+        let expected = command.expected_data_transfer_length;
+        let whole = data.is_empty() || expected as usize == data.len();
+        let usual = whole
+            && !command.immediate.0
+            && !command.flags.contains(both)
+            && self.window(|window| window.expected()) == command.cmd_sn
+            && !self.tasks(|tasks| tasks.has_tag(command.initiator_task_tag))
+            // An initiator that does not read is not to fill memory with responses.
+            && connection.outgoing.has_room(SEND_QUEUE_BYTES)
+            && has_memory(expected as usize);
+        if !usual {
+            return false;
+        }
+        let unit = &attached.unit;
+        let Some(response) = unit.at_once(&attached.nexus, decode_lun(command.lun), &command.cdb, data)
+        else {
+            return false;
+        };
+        self.window(CommandWindow::pass);
+        let asked = Asked {
+            connection,
+            initiator_task_tag: command.initiator_task_tag,
+            expected,
+            reads: command.flags.contains(ScsiCommandFlags::READ),
+            requests: 0,
+        };
+        let wanted = if data.is_empty() { Wanted::Input } else { Wanted::Output(expected) };
+        self.respond(&asked, Reply { response, wanted });
+        true
     }
 
     /// Goes on with a delivered command: asks for data, or runs it when all is there.
@@ -212,7 +252,7 @@ impl Session {
     pub fn finish(self: &Rc<Self>, id: TaskId, reply: Reply) {
         let Some(task) = self.retire(id) else { return };
         if !task.aborted {
-            self.respond(&task, reply);
+            self.respond(&Asked::by(&task), reply);
         }
     }
 }

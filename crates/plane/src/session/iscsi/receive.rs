@@ -225,6 +225,15 @@ impl Incoming<'_> {
         if ignored || session.is_closing() {
             return self.skip().await;
         }
+        if is_final
+            && !(self.length > 0 && self.connection.framing().data_digest)
+            && let Some(data) = self.reader.received(self.length)
+            && session.at_once(self.connection, command, data)
+        {
+            self.skip().await?;
+            session.deliver_held();
+            return Ok(());
+        }
         let unsolicited = (!is_final).then(|| expected.min(parameters.first_burst_length));
         let size = if writes { first_buffer(self.length, unsolicited, expected)? } else { 0 };
         let buffer = self.receive_data(Buffer::new(size), 0).await?;

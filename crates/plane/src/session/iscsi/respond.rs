@@ -29,6 +29,33 @@ impl Wanted {
     }
 }
 
+/// What of a command its response needs.
+pub struct Asked<'a> {
+    /// Where it came from.
+    pub connection: &'a Connection,
+    /// Initiator task tag.
+    pub initiator_task_tag: u32,
+    /// Expected Data Transfer Length.
+    pub expected: u32,
+    /// The initiator takes data.
+    pub reads: bool,
+    /// R2Ts that were sent for it.
+    pub requests: u32,
+}
+
+impl Asked<'_> {
+    /// Of a task.
+    pub fn by(task: &Task) -> Asked<'_> {
+        Asked {
+            connection: &task.connection,
+            initiator_task_tag: task.initiator_task_tag,
+            expected: task.expected,
+            reads: task.reads,
+            requests: task.transfer.requests(),
+        }
+    }
+}
+
 /// A response and what it takes to compute its residual.
 pub struct Reply {
     /// From the device server.
@@ -52,24 +79,24 @@ impl Residual {
 }
 
 impl Session {
-    /// Sends data and status of a task.
-    pub fn respond(&self, task: &Task, reply: Reply) {
+    /// Sends data and status of a command.
+    pub fn respond(&self, asked: &Asked, reply: Reply) {
         let Reply { mut response, wanted } = reply;
         let data_in = std::mem::take(&mut response.data_in);
         let moved = match wanted {
             Wanted::Output(bytes) => bytes,
             Wanted::Nothing | Wanted::Input => data_in.len() as u32,
         };
-        let residual = Residual::between(task.expected, moved);
-        let fits = if task.reads { (data_in.len() as u32).min(task.expected) } else { 0 };
+        let residual = Residual::between(asked.expected, moved);
+        let fits = if asked.reads { (data_in.len() as u32).min(asked.expected) } else { 0 };
         let status_follows = response.sense.is_some() || fits == 0;
         let pdus = if fits > 0 {
-            self.send_data(task, data_in, fits, residual, &response, !status_follows)
+            self.send_data(asked, data_in, fits, residual, &response, !status_follows)
         } else {
             0
         };
         if status_follows {
-            self.send_status(task, &response, residual, pdus);
+            self.send_status(asked, &response, residual, pdus);
         }
     }
 
@@ -77,14 +104,14 @@ impl Session {
     /// number.
     fn send_data(
         &self,
-        task: &Task,
+        asked: &Asked,
         mut data: Shared,
         length: u32,
         residual: Residual,
         response: &Response,
         with_status: bool,
     ) -> u32 {
-        let connection = &task.connection;
+        let connection = asked.connection;
         let (exp_cmd_sn, max_cmd_sn) = self.numbers();
         let (segment, burst) = (connection.segment() as u32, self.parameters.max_burst_length);
         let (mut offset, mut burst_end, mut data_sn) = (0, burst.min(length), 0);
@@ -94,7 +121,7 @@ impl Session {
             let mut pdu = DataIn {
                 flags: if end == burst_end { DataInFlags::FINAL } else { DataInFlags::empty() },
                 data_segment_length: U24::saturating((end - offset) as usize),
-                initiator_task_tag: task.initiator_task_tag,
+                initiator_task_tag: asked.initiator_task_tag,
                 target_transfer_tag: RESERVED_TAG,
                 exp_cmd_sn,
                 max_cmd_sn,
@@ -123,7 +150,7 @@ impl Session {
         data_sn
     }
 
-    fn send_status(&self, task: &Task, response: &Response, residual: Residual, data_in_pdus: u32) {
+    fn send_status(&self, asked: &Asked, response: &Response, residual: Residual, data_in_pdus: u32) {
         let (exp_cmd_sn, max_cmd_sn) = self.numbers();
         let sense = response.sense_bytes().map(|sense| sense_segment(sense.as_slice()));
         let mut flags = ScsiResponseFlags::empty();
@@ -134,17 +161,17 @@ impl Session {
             response: ScsiResponseCode::COMMAND_COMPLETED_AT_TARGET,
             status: response.status as u8,
             data_segment_length: U24::saturating(sense.as_ref().map_or(0, |sense| sense.len())),
-            initiator_task_tag: task.initiator_task_tag,
-            stat_sn: task.connection.next_stat_sn(),
+            initiator_task_tag: asked.initiator_task_tag,
+            stat_sn: asked.connection.next_stat_sn(),
             exp_cmd_sn,
             max_cmd_sn,
-            exp_data_sn: SerialNumber(data_in_pdus + task.transfer.requests()),
+            exp_data_sn: SerialNumber(data_in_pdus + asked.requests),
             residual_count: residual.count,
             ..ScsiResponse::default()
         };
         let mut bhs: Bhs = [0; 48];
         pdu.encode(&mut bhs);
-        task.connection.send(&bhs, sense);
+        asked.connection.send(&bhs, sense);
     }
 
     /// Refuses a PDU; its header goes back as the data (section 11.17).

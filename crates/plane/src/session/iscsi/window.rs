@@ -53,6 +53,12 @@ impl<T> CommandWindow<T> {
         Some(item)
     }
 
+    /// The command that is expected has come and is done. [`CommandWindow::next`] tells what follows.
+    pub fn pass(&mut self) {
+        self.deliver();
+        self.done();
+    }
+
     /// What was held and is to be delivered now.
     pub fn next(&mut self) -> Option<T> {
         loop {

@@ -8,7 +8,7 @@ use wire::nvme::io::{
     BlockRange, Copy, CopyRange, CopyRanges, DatasetAttributes, DatasetManagement, DatasetRange,
     DatasetRanges, Opcode, RangeFlags,
 };
-use wire::nvme::{Command, Fuse, NSID_ALL, Status, fabrics};
+use wire::nvme::{Command, DataPlace, Fuse, NSID_ALL, Status, fabrics};
 
 use super::connection::Outcome;
 use super::errors::status_of;
@@ -49,6 +49,29 @@ pub fn expect(command: &Command, channels: &Channels) {
         if let Ok(extent) = extent(channel, range.slba, range.blocks().into()) {
             channel.expect(extent);
         }
+    }
+}
+
+/// Carries out a Read, or a Write with all of its data, that waits for nothing and copies nothing. `None`: nothing was
+/// done.
+pub fn at_once(command: &Command, channels: &Channels, data: &[u8]) -> Option<Outcome> {
+    let opcode = Opcode(command.opcode);
+    if !matches!(opcode, Opcode::READ | Opcode::WRITE) {
+        return None;
+    }
+    let channel = channel(channels, command.nsid).ok().filter(|channel| channel.is_prompt())?;
+    let (extent, _) = transfer(channel, command).ok()?;
+    if u64::from(command.sgl.length) != extent.length {
+        return None;
+    }
+    match (opcode, command.data_place(data.len() as u32).ok()?) {
+        (Opcode::READ, DataPlace::CommandBuffer { .. }) if data.is_empty() => {
+            channel.lend(extent).map(Outcome::with_data)
+        }
+        (Opcode::WRITE, DataPlace::InCapsule { offset: 0, .. }) => {
+            channel.absorb(extent, data).then(Outcome::done)
+        }
+        _ => None,
     }
 }
 

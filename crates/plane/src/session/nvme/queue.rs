@@ -186,6 +186,28 @@ impl Queue {
         Ok(())
     }
 
+    /// A short cut for a plain Read or Write of a volume in memory whose data, if any, came with it: it takes no slot,
+    /// and its bytes are not copied on their way. False: nothing was done, and [`Queue::take`] does it or tells why not.
+    pub fn at_once(&self, command: &Command, data: &[u8]) -> bool {
+        let Role::Io(namespaces) = &self.role else { return false };
+        let usual = command.fuse() == Fuse::Normal
+            && self.first.get().is_none()
+            && self.link.incarnation() == self.incarnation
+            && self.slots.borrow().takes(command.cid)
+            // A host that does not read is not to fill memory with answers.
+            && self.connection.outgoing.has_room(SEND_QUEUE_BYTES)
+            && has_memory(command.sgl.length as usize);
+        if !usual {
+            return false;
+        }
+        let Some(outcome) = io::at_once(command, &namespaces.channels.borrow(), data) else { return false };
+        namespaces.counters.count(command.opcode, command.sgl.length);
+        self.advance();
+        self.link.note_traffic();
+        self.complete(command.cid, outcome);
+        true
+    }
+
     /// Joins the halves of a fused operation (Base 2.1 section 3.4.2): the second follows the first at once.
     fn fuse(&self, id: SlotId, command: &Command) -> Result<(), Status> {
         if matches!(self.role, Role::Admin(_)) {

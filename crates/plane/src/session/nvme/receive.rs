@@ -158,6 +158,13 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
         match pdu.common.pdu_type {
             PduType::CAPSULE_CMD => {
                 let command = CapsuleCmd::decode(pdu.bytes()).command;
+                if !pdu.shape.data_digest
+                    && let Some(data) = reader.received(pdu.shape.data)
+                    && queue.at_once(&command, data)
+                {
+                    reader.skip(pdu.shape.data).await?;
+                    continue;
+                }
                 if !has_memory(pdu.shape.data) && !queue.wait_for_capsule(pdu.shape.data).await {
                     reader.skip(pdu.shape.data + pdu.shape.trailer()).await?;
                     queue.refuse(&command, queue.no_memory());

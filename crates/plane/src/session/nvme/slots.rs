@@ -109,6 +109,11 @@ impl Slots {
         (&mut self.identifiers[usize::from(cid / 64)], 1 << (cid % 64))
     }
 
+    /// Whether a command with this identifier can be taken in.
+    pub fn takes(&self, cid: u16) -> bool {
+        self.count < self.limit && self.identifiers[usize::from(cid / 64)] & 1 << (cid % 64) == 0
+    }
+
     /// Takes a command in.
     pub fn insert(&mut self, slot: Slot) -> Result<SlotId, Full> {
         if self.count >= self.limit {

@@ -130,7 +130,12 @@ impl LogicalUnit {
         self.judge(&command, cdb, expected_data_out).map_err(|sense| self.refuse(sense))
     }
 
-    fn judge(&self, command: &Command, cdb: &[u8], expected_data_out: u32) -> Result<Prepared, Sense> {
+    pub(super) fn judge(
+        &self,
+        command: &Command,
+        cdb: &[u8],
+        expected_data_out: u32,
+    ) -> Result<Prepared, Sense> {
         if self.unit().stopped() && needs_started(command) {
             return Err(Sense::new(SenseKey::NotReady, AdditionalSense::INITIALIZING_COMMAND_REQUIRED));
         }

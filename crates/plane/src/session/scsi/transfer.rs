@@ -1,12 +1,14 @@
 //! READ, WRITE, VERIFY, WRITE AND VERIFY, SYNCHRONIZE CACHE (SBC-4 sections 5.18 ff.).
 
 use ring::Buffer;
-use wire::scsi::Sense;
 use wire::scsi::cdb::{ByteCheck, Transfer, Verify};
+use wire::scsi::luns::Lun;
+use wire::scsi::{Command, Sense};
 
 use super::logical_unit::LogicalUnit;
 use super::prepare::wrong_data_out;
 use super::response::Response;
+use super::unit::Nexus;
 use crate::limits;
 use crate::request::{Extent, Flags, Request};
 
@@ -69,6 +71,29 @@ impl LogicalUnit {
         }
         self.put("WRITE", transfer.lba, data_out, self.write_flags(transfer.fua)).await?;
         Ok(Response::good())
+    }
+
+    /// Whether [`LogicalUnit::at_once`] is worth a try.
+    pub fn is_prompt(&self) -> bool {
+        self.channel.is_prompt()
+    }
+
+    /// Carries out a READ, or a WRITE with all of its data, that waits for nothing and copies nothing, if the volume can.
+    /// `None`: nothing was done, not even a unit attention told.
+    pub fn at_once(&self, nexus: &Nexus, lun: Option<Lun>, cdb: &[u8], data: &[u8]) -> Option<Response> {
+        if lun != Some(Lun::ZERO) || nexus.has_attention() {
+            return None;
+        }
+        let command = Command::decode(cdb).ok()?;
+        let (Command::Read(transfer) | Command::Write(transfer)) = command else { return None };
+        self.judge(&command, cdb, data.len() as u32).ok()?;
+        let block_size = u64::from(self.block_size());
+        let extent = Extent::new(transfer.lba * block_size, u64::from(transfer.blocks) * block_size);
+        match command {
+            Command::Read(_) if data.is_empty() => self.channel.lend(extent).map(Response::shared),
+            Command::Write(_) => self.channel.absorb(extent, data).then(Response::good),
+            _ => None,
+        }
     }
 
     /// How many of `blocks` blocks have arrived. An initiator may announce less data than its CDB says; whole blocks

@@ -65,6 +65,25 @@ fn a_gap_holds_what_is_behind_it() {
 }
 
 #[test]
+fn a_write_that_is_done_at_once_lets_go_what_is_behind_it() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let numbers: Vec<_> = (0..3).map(|_| peer.skip_cmd_sn()).collect();
+        for at in [2, 1, 0] {
+            peer.command(&Scsi::write(0, 1).with(&[at as u8; 512]).numbered(numbers[at]).tagged(at as u32))
+                .await;
+        }
+        for tag in 0..3 {
+            let response = peer.good(tag).await;
+            assert!(numbers[tag as usize].precedes(response.exp_cmd_sn));
+        }
+        peer.is_well().await;
+        assert_eq!(peer.maximum().since(peer.expected()), COMMAND_WINDOW - 1, "the window is open again");
+        assert_eq!(bed.on_volume(0, 1).await, [2; 512]);
+    });
+}
+
+#[test]
 fn the_order_holds_over_two_connections() {
     play(|bed| async move {
         let one = bed.log_in("").await;

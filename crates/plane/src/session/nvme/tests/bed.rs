@@ -99,15 +99,26 @@ impl Bed {
 
 /// Plays `test` in two worlds with a volume in RAM. At its end nothing of what it did may be left in the node.
 pub fn play<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
-    (0..2).for_each(|seed| play_once(seed, Backing::Memory, &test));
+    (0..2).for_each(|seed| play_once(seed, Backing::Memory, true, &test));
+}
+
+/// The same, and again with a volume that has no layer to plant faults in: what can be done at once is.
+pub fn play_layered_and_bare<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
+    play(&test);
+    (0..2).for_each(|seed| play_once(seed, Backing::Memory, false, &test));
 }
 
 /// The same with a volume in a file, whose disk can be made to stand still.
 pub fn play_with_file<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
-    (0..2).for_each(|seed| play_once(seed, Backing::File(PathBuf::from(FILE)), &test));
+    (0..2).for_each(|seed| play_once(seed, Backing::File(PathBuf::from(FILE)), true, &test));
 }
 
-fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test: impl Fn(Bed) -> F) {
+fn play_once<F: Future<Output = ()> + 'static>(
+    seed: u64,
+    backing: Backing,
+    layered: bool,
+    test: impl Fn(Bed) -> F,
+) {
     println!("seed {seed}");
     crate::log::begin();
     let logs = Logs::default();
@@ -117,7 +128,7 @@ fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test
     let reactors = [node.reactor(), node.reactor()];
     let ring = reactors[0].ring().clone();
     let faults = Faults::default();
-    let plan = plan(backing, &faults);
+    let plan = plan(backing, layered.then_some(&faults));
     let (prepared, locks) =
         world.block_on(&reactors[0], async move { prepare(&ring, plan).await.unwrap() }).unwrap();
     let (peers, mails) = Peers::new(reactors.len());
@@ -166,7 +177,7 @@ fn play_once<F: Future<Output = ()> + 'static>(seed: u64, backing: Backing, test
 const OFFERS: [(&str, &[&str]); 4] =
     [(SUBSYSTEM, &[]), (SHARED, &[]), (SHARED, &[]), (PRIVATE, &["nqn.2014-08.com.example:other"])];
 
-fn offer(index: usize, backing: Backing, faults: &Faults) -> Offer {
+fn offer(index: usize, backing: Backing, faults: Option<&Faults>) -> Offer {
     let (subsystem, hosts) = OFFERS[index];
     let volume = VolumeOptions {
         name: format!("volume{index}"),
@@ -174,7 +185,7 @@ fn offer(index: usize, backing: Backing, faults: &Faults) -> Offer {
         bytes: BLOCKS * BLOCK as u64,
         block_size: BLOCK as u32,
         backing,
-        faults: (index == 0).then(|| faults.clone()),
+        faults: faults.filter(|_| index == 0).cloned(),
     };
     Offer {
         volume,
@@ -189,7 +200,7 @@ fn offer(index: usize, backing: Backing, faults: &Faults) -> Offer {
 }
 
 /// The volume under test, and small ones in RAM beside it.
-fn plan(backing: Backing, faults: &Faults) -> Plan {
+fn plan(backing: Backing, faults: Option<&Faults>) -> Plan {
     let never = Duration::from_secs(3600);
     let mut backing = Some(backing);
     let mut next = |index| offer(index, backing.take().unwrap_or(Backing::Memory), faults);

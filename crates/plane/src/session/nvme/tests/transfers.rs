@@ -4,7 +4,7 @@ use wire::nvme::io::{DatasetAttributes, DatasetManagement, Opcode};
 use wire::nvme::tcp::DigestFlags;
 use wire::nvme::{Command, Fuse, SglDescriptor, Status};
 
-use super::bed::{BLOCK, play};
+use super::bed::{BLOCK, play_layered_and_bare};
 use super::host::Host;
 
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
@@ -17,7 +17,7 @@ fn pattern(salt: u8, blocks: usize) -> Vec<u8> {
 #[test]
 fn writes_come_back_whatever_way_they_came_with_every_kind_of_digests() {
     for digests in [0, 1, 2, 3].map(DigestFlags::from_bits_retain) {
-        play(move |bed| async move {
+        play_layered_and_bare(move |bed| async move {
             let (_admin, cntlid) = Host::admin(&bed, 0).await;
             let host = Host::io(&bed, cntlid, digests).await;
             let (small, large) = (pattern(1, 8), pattern(2, 400));
@@ -37,7 +37,7 @@ fn writes_come_back_whatever_way_they_came_with_every_kind_of_digests() {
 
 #[test]
 fn data_that_follows_a_damaged_pdu_is_dropped_and_the_connection_lives_on() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let host = Host::io(&bed, cntlid, DigestFlags::DATA).await;
         let data = pattern(3, 64);
@@ -56,7 +56,7 @@ fn data_that_follows_a_damaged_pdu_is_dropped_and_the_connection_lives_on() {
 
 #[test]
 fn a_compare_and_write_writes_if_and_only_if_the_blocks_are_equal() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
         let (old, new, other) = (vec![0; BLOCK * 2], pattern(4, 2), pattern(5, 2));
@@ -87,7 +87,7 @@ fn a_compare_and_write_writes_if_and_only_if_the_blocks_are_equal() {
 
 #[test]
 fn half_a_fused_operation_fails_when_the_next_command_is_another() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
         let data = pattern(6, 1);
@@ -104,7 +104,7 @@ fn half_a_fused_operation_fails_when_the_next_command_is_another() {
 
 #[test]
 fn ranges_in_a_whole_page_are_taken_whatever_their_number() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
         let data = pattern(7, 8);
