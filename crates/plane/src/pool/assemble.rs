@@ -148,7 +148,7 @@ fn is_dead(error: &std::io::Error) -> bool {
 }
 
 /// Whether both ends of a member are zero; `None` when they cannot be read.
-async fn is_blank(ring: &Ring, member: &Member) -> Result<Option<bool>, PoolError> {
+pub(super) async fn is_blank(ring: &Ring, member: &Member) -> Result<Option<bool>, PoolError> {
     let stack = member.stack(ring)?;
     let length = member.bytes().min(BLANK_ENDS);
     for place in [0, member.bytes() - length] {

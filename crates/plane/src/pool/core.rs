@@ -63,6 +63,8 @@ pub struct Shared {
     pub(super) failed: AtomicBool,
     /// The pool is being closed: nothing more is begun in the background.
     pub(super) closing: AtomicBool,
+    /// Nothing that comes now is written any more: the labels are about to say that the journal holds nothing.
+    pub(super) sealed: AtomicBool,
     /// The pool was closed in good order.
     pub(super) closed: AtomicBool,
     /// What the last scrub, or the one that runs, has found.
@@ -298,6 +300,8 @@ impl PoolCore {
         if spared == Spared::Now {
             tracing::error!(pool = shared.name, "member {slot} is faulted: {cause}: {trouble}");
         }
+        // Once more: who looked at the states between the two did not see it.
+        shared.changes.fetch_add(1, Ordering::AcqRel);
         // In any case: the labels follow the states.
         shared.keeper.send(Message::Out { slot, cause }).ok();
         spared != Spared::No

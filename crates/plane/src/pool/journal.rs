@@ -184,6 +184,16 @@ impl PoolCore {
             waiting.changes.borrow().iter().fold(touched, |touched, change| touched | change.touched)
         }) & !out;
         let number = self.next_number(batch.len());
+        // After the number is taken: the keeper sees that, or we see that it has sealed the journal.
+        if shared.sealed.load(Ordering::SeqCst) {
+            for waiting in batch {
+                self.finish(number);
+                let error = Error::new(ErrorKind::Aborted, "writing to a pool that is being closed");
+                waiting.outcome.replace(Some(Err(error)));
+                waiting.done.notify();
+            }
+            return;
+        }
         for waiting in &batch {
             waiting.changes.borrow().iter().for_each(|change| shared.bitmap.touch(change.row));
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ring::{Buffer, Receiver};
 
+use super::assemble::is_blank;
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
     BLOCK, CatalogueReference, Cause, End, Label, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
@@ -14,6 +15,7 @@ use super::format::{
 use super::join::join;
 use super::layout::{Slots, members};
 use super::member::Member;
+use super::open::{random_id, read_label};
 use crate::error::{Error, ErrorKind};
 use crate::request::{Flags, Request};
 
@@ -99,7 +101,12 @@ impl Keeper {
         loop {
             // What is under way may need a bit of the bitmap, or a label, before it is in its place.
             if self.shared().stops() && self.is_settled() {
-                return self.close().await;
+                self.shared().sealed.store(true, Ordering::SeqCst);
+                if self.is_settled() {
+                    return self.close().await;
+                }
+                // Somebody took a number before.
+                self.shared().sealed.store(false, Ordering::SeqCst);
             }
             let changed =
                 self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
@@ -129,7 +136,7 @@ impl Keeper {
                 }
                 Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
                 Some(Message::Close) => self.shared().closing.store(true, Ordering::Release),
-                None => return self.close().await,
+                None => return,
             }
         }
     }
@@ -191,20 +198,29 @@ impl Keeper {
 
     /// A member for a slot that is out. One that was there before gets what it missed; another one gets everything.
     async fn bring_in(&mut self, slot: usize, member: Arc<Member>) {
-        let SlotState::Out { since, .. } = self.label.slots[slot].state else { return };
+        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
         let shared = self.core.shared.clone();
-        let known = match super::open::read_label(&self.core.ring, &member).await {
-            Ok(Some(label)) => label.pool == shared.id && label.member == self.label.slots[slot].member,
-            _ => false,
+        let known = match self.recognize(slot, &member).await {
+            Ok(known) => known,
+            Err(why) => {
+                let place = member.place();
+                tracing::error!(
+                    pool = shared.name,
+                    "{place} {why}; hint: nothing was written to it: give another one, or wipe it if nobody needs what is on it"
+                );
+                return;
+            }
         };
         shared.set_member(slot, Some(member));
         if known {
             self.core.load_table(slot).await;
         } else {
-            self.label.slots[slot].member = super::open::random_id();
+            self.label.slots[slot].member = random_id();
             shared.table.renew(slot);
         }
-        self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: 0, by_bitmap: known };
+        // One that went out before it had everything lacks more than the bitmap says.
+        let by_bitmap = known && cause != Cause::Replaced;
+        self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: 0, by_bitmap };
         shared.changes.fetch_add(1, Ordering::AcqRel);
         let changes = shared.changes.load(Ordering::Acquire);
         shared.states.rebuild(slot, 0);
@@ -212,7 +228,31 @@ impl Keeper {
         self.checkpoint().await;
         self.write_bitmap().await;
         shared.labelled.fetch_max(changes, Ordering::AcqRel);
-        self.core.ring.spawn_later(self.core.clone().rebuild(slot, known));
+        self.core.ring.spawn_later(self.core.clone().rebuild(slot, by_bitmap));
+    }
+
+    /// Whether a member is the one that a slot had. The error is why it can be neither that nor a new one: a sentence's end.
+    async fn recognize(&self, slot: usize, member: &Member) -> Result<bool, String> {
+        let label =
+            read_label(&self.core.ring, member).await.map_err(|error| format!("cannot be used: {error}"))?;
+        let Some(label) = label else {
+            return match is_blank(&self.core.ring, member).await {
+                Ok(Some(true)) => Ok(false),
+                Ok(Some(false)) => Err("has something on it that is no label of a pool".to_owned()),
+                Ok(None) => Err("cannot be read".to_owned()),
+                Err(error) => Err(format!("cannot be used: {error}")),
+            };
+        };
+        if label.pool != self.label.pool {
+            return Err(format!("is a member of another pool, {}", label.name));
+        }
+        if label.member != self.label.slots[slot].member {
+            return Err("is a member of this pool, but not the one that this slot had".to_owned());
+        }
+        if label.generation > self.label.generation {
+            return Err("was used without the other members".to_owned());
+        }
+        Ok(true)
     }
 
     /// Everything in its place, and said so.
@@ -221,16 +261,14 @@ impl Keeper {
         // What is not in its place is made when the pool is opened again.
         self.label.clean = !self.shared().has_failed();
         self.write_labels(None).await;
+        // Whoever still waits for labels is to find that the pool is closed.
+        self.shared().labelled.store(u64::MAX, Ordering::Release);
         self.shared().closed.store(true, Ordering::Release);
     }
 
     async fn take_out(&mut self, slot: usize, cause: Cause) {
         let changes = self.shared().changes.load(Ordering::Acquire);
-        let since = self.label.generation + 1;
-        let is_out = self.shared().states.out() & 1 << slot != 0;
-        if is_out && !matches!(self.label.slots[slot].state, SlotState::Out { .. }) {
-            self.label.slots[slot].state = SlotState::Out { cause, since };
-            self.shared().bitmap.keep_recent();
+        if self.note_failed(|other| if other == slot { cause } else { Cause::WriteError }) {
             self.write_bitmap().await;
             self.write_labels(None).await;
         }
@@ -260,7 +298,7 @@ impl Keeper {
             for slot in members(slots) {
                 self.write_table(slot).await;
             }
-            self.note_failed();
+            self.note_failed(|_| Cause::WriteError);
             if !self.shared().states.all_in_sync() {
                 self.write_bitmap().await;
             }
@@ -276,24 +314,36 @@ impl Keeper {
         let retired = std::mem::replace(&mut self.once_written, oldest);
         self.label.retired = retired;
         self.write_labels(None).await;
+        if self.shared().has_failed() {
+            // Nobody knows whether the labels say so: the journal keeps what they may ask for.
+            return;
+        }
         self.shared().retired.store(retired, Ordering::Release);
         self.shared().segments.retire(retired);
     }
 
-    /// The label learns which members have failed of which no message has come yet.
-    fn note_failed(&mut self) {
+    /// The label learns of all members that have failed: those of which no message has come yet too, as whoever waits for the
+    /// labels waits for all of them. False when it knows. One that never had everything is noted as such.
+    fn note_failed(&mut self, cause: impl Fn(usize) -> Cause) -> bool {
         let since = self.label.generation + 1;
         let mut any = false;
         for slot in members(self.core.shared.states.out()) {
             let state = &mut self.label.slots[slot].state;
-            if !matches!(state, SlotState::Out { .. }) {
-                *state = SlotState::Out { cause: Cause::WriteError, since };
-                any = true;
-            }
+            *state = match *state {
+                SlotState::Out { .. } => continue,
+                SlotState::Rebuilding { since, by_bitmap: false, .. } => {
+                    SlotState::Out { cause: Cause::Replaced, since }
+                }
+                SlotState::Rebuilding { .. } | SlotState::InSync => {
+                    SlotState::Out { cause: cause(slot), since }
+                }
+            };
+            any = true;
         }
         if any {
             self.shared().bitmap.keep_recent();
         }
+        any
     }
 
     fn used(&self) -> Slots {
@@ -362,10 +412,12 @@ impl Keeper {
         let (owners, writes): (Vec<_>, Vec<_>) = writes.into_iter().unzip();
         for (slot, answer) in owners.into_iter().zip(join(writes).await) {
             if let Err(trouble) = answer.result {
-                self.core.fail(slot, Cause::WriteError, &trouble);
+                self.fail(slot, &trouble);
             }
         }
-        shared.bitmap.written(&words);
+        if !shared.has_failed() {
+            shared.bitmap.written(&words);
+        }
     }
 
     /// Changes which volumes there are.
@@ -424,8 +476,7 @@ impl Keeper {
         let answers = join(members(slots).map(write).collect()).await;
         for (slot, answer) in members(slots).zip(answers) {
             if let Err(trouble) = answer.result {
-                let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
-                self.core.fail(slot, cause, &trouble);
+                self.fail(slot, &trouble);
             }
         }
     }

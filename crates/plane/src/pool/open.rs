@@ -236,7 +236,9 @@ impl Pool {
                 SlotState::Out { since, cause }
                     if cause != Cause::Administrator && shared.member(slot).is_some() =>
                 {
-                    *state = SlotState::Rebuilding { since, cursor: 0, by_bitmap: true };
+                    // One that went out before it had everything lacks more than the bitmap says.
+                    let by_bitmap = cause != Cause::Replaced;
+                    *state = SlotState::Rebuilding { since, cursor: 0, by_bitmap };
                     shared.states.rebuild(slot, 0);
                 }
                 SlotState::Rebuilding { since, by_bitmap, .. } => {
@@ -273,9 +275,9 @@ impl Pool {
         }
         label.clean = false;
         let mut keeper = Keeper::new(core, label, volumes.clone());
-        // All segments of the journal are free from now on.
         // A member that was away may have an old catalogue, or a damaged one.
         keeper.write_catalogue().await;
+        // All segments of the journal are free from now on.
         keeper.checkpoint_twice().await;
         shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
         self.volumes = volumes;
@@ -300,6 +302,7 @@ impl Pool {
             scrub: ScrubReport::default(),
             failed: AtomicBool::new(false),
             closing: AtomicBool::new(false),
+            sealed: AtomicBool::new(false),
             bitmap: Bitmap::new(&geometry),
             counters: Counters::default(),
             next: AtomicU64::new(1),
@@ -471,11 +474,16 @@ impl PoolCore {
         shared.table.mark(slot, page);
     }
 
-    /// Blocks of a member; zeroes where it cannot be read.
-    async fn read_pages(&self, slot: usize, place: u64, blocks: usize) -> Buffer {
+    /// Blocks of a member; zeroes where it cannot be read. A member that does not answer is asked once, and fails.
+    pub(super) async fn read_pages(&self, slot: usize, place: u64, blocks: usize) -> Buffer {
         let answer = self.ask(slot, Request::read(place, Buffer::new(blocks * BLOCK))).await;
-        if answer.result.is_ok() {
-            return answer.buffer;
+        match &answer.result {
+            Ok(()) => return answer.buffer,
+            Err(Trouble::Error(_)) => {}
+            Err(trouble) => {
+                self.fail(slot, Cause::Stall, trouble);
+                return Buffer::zeroed(blocks * BLOCK);
+            }
         }
         let mut all = Buffer::zeroed(blocks * BLOCK);
         for (index, block) in all.chunks_exact_mut(BLOCK).enumerate() {
@@ -483,6 +491,8 @@ impl PoolCore {
             let answer = self.ask(slot, request).await;
             if answer.result.is_ok() {
                 block.copy_from_slice(&answer.buffer);
+            } else if matches!(answer.result, Err(Trouble::Stall)) {
+                break;
             }
         }
         all

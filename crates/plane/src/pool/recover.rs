@@ -17,9 +17,6 @@ use super::journal::Change;
 use super::layout::{Row, Slots, members, set};
 use crate::request::Request;
 
-/// Bytes of the journal that are read at once.
-const READ: usize = 1 << 20;
-
 /// Numbers that a member that is away may have seen beyond those that are here: the transactions that were under way, one
 /// for each core. They are not given again, else its old parts would be taken for those of new transactions when it is back.
 const UNSEEN: u64 = 1 << 16;
@@ -76,7 +73,7 @@ impl PoolCore {
         let (mut place, mut last) = (start, 0);
         while place < end {
             let most = (MAX_HEADER_BLOCKS * BLOCK).min((end - place) as usize);
-            let Some(bytes) = self.read_journal(slot, place, most).await else { return };
+            let bytes = self.read_pages(slot, place, most / BLOCK).await;
             let transaction = match Transaction::decode(&bytes, &self.shared.id, place, &geometry) {
                 Ok(transaction)
                     if transaction.head.number > last && usize::from(transaction.head.slot) == slot =>
@@ -99,25 +96,6 @@ impl PoolCore {
         }
     }
 
-    /// Bytes of a member's journal. What cannot be read in one go is read block by block, and zeroes where even that
-    /// fails.
-    async fn read_journal(&self, slot: usize, place: u64, bytes: usize) -> Option<Buffer> {
-        debug_assert!(bytes <= READ);
-        let answer = self.ask(slot, Request::read(place, Buffer::new(bytes))).await;
-        if answer.result.is_ok() {
-            return Some(answer.buffer);
-        }
-        let mut all = Buffer::zeroed(bytes);
-        for (index, block) in all.chunks_exact_mut(BLOCK).enumerate() {
-            let place = place + (index * BLOCK) as u64;
-            let answer = self.ask(slot, Request::read(place, Buffer::new(BLOCK))).await;
-            if answer.result.is_ok() {
-                block.copy_from_slice(&answer.buffer);
-            }
-        }
-        Some(all)
-    }
-
     async fn replay(self: &Rc<Self>, found: &Found, uneven: &mut Vec<(u64, Range<usize>)>) {
         let geometry = *self.geometry();
         let Ok(transaction) =
@@ -138,8 +116,8 @@ impl PoolCore {
                     Some(_) if blocks == 0 => Some(Buffer::empty()),
                     Some(start) => {
                         let place = start + offsets[slot] * BLOCK as u64;
-                        let bytes = self.read_journal(slot, place, blocks * BLOCK).await;
-                        bytes.filter(|bytes| fits(bytes, update.entries_of(slot as u16)))
+                        let bytes = self.read_pages(slot, place, blocks).await;
+                        fits(&bytes, update.entries_of(slot as u16)).then_some(bytes)
                     }
                 };
                 offsets[slot] += blocks as u64;

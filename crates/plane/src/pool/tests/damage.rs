@@ -151,3 +151,72 @@ fn a_rebuilding_goes_on_after_a_power_cut() {
     assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes);
     assert_eq!(bed.scrub().bad, 0);
 }
+
+#[test]
+fn a_member_that_went_out_before_it_had_everything_gets_everything() {
+    for (level, slots) in REDUNDANT {
+        let mut bed = Bed::new(7, level, slots, 16 << 10);
+        let bytes = pattern(bed.volume as usize, 2);
+        bed.write(0, &bytes).unwrap();
+        // So long that the journal has forgotten it: what is recent is in the bitmap of whoever goes out.
+        bed.world.run_for(std::time::Duration::from_secs(60)).unwrap();
+        bed.handle().offline(1).unwrap();
+        bed.world.run_until(|| bed.handle().status().members[1].state == MemberState::Out).unwrap();
+        bed.machine.remove_file(&bed.path(1)).unwrap();
+        let (member, _lock) = bed.member(bed.path(1));
+        bed.handle().online(1, member).unwrap();
+        let rebuilds =
+            || matches!(bed.handle().status().members[1].state, MemberState::Rebuilding { rows: 2.. });
+        bed.world.run_until(rebuilds).unwrap();
+        bed.kill();
+        bed.machine.detach(&bed.path(1));
+        bed.start().unwrap();
+        bed.kill();
+        bed.machine.attach(&bed.path(1));
+        bed.start().unwrap();
+        bed.rebuild();
+        bed.kill();
+        bed.machine.detach(&bed.path(0));
+        bed.start().unwrap();
+        assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "{level}");
+    }
+}
+
+#[test]
+fn members_that_fail_together_are_all_out_in_the_labels() {
+    for seed in 0..20 {
+        let mut bed = Bed::new(100 + seed, Level::Raid6, 5, 16 << 10);
+        let mut bytes = pattern(bed.volume as usize, 1);
+        bed.write(0, &bytes).unwrap();
+        bed.settle();
+        for slot in [1, 3] {
+            bed.machine.fail_writes(&bed.path(slot), 0..u64::MAX);
+        }
+        let end = bed.geometry().row_bytes() as usize * 3;
+        bytes[..end].fill(0x77);
+        bed.write(0, &bytes[..end]).unwrap();
+        bed.power_cut();
+        for slot in [1, 3] {
+            bed.machine.repair(&bed.path(slot));
+        }
+        bed.start().unwrap();
+        assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes, "seed {seed}");
+        bed.rebuild();
+        let report = bed.scrub();
+        assert_eq!((report.bad, report.uneven), (0, 0), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_disk_with_something_on_it_is_not_brought_in() {
+    let bed = Bed::new(8, Level::Raid1, 2, 16 << 10);
+    bed.handle().offline(1).unwrap();
+    bed.world.run_until(|| bed.handle().status().members[1].state == MemberState::Out).unwrap();
+    let letter = vec![0x42; 5 << 20];
+    bed.machine.put_file("/letter".as_ref(), &letter);
+    let (member, _lock) = bed.member("/letter".into());
+    bed.handle().online(1, member).unwrap();
+    bed.world.run_for(std::time::Duration::from_secs(1)).unwrap();
+    assert_eq!(bed.handle().status().members[1].state, MemberState::Out);
+    assert!(bed.machine.file_bytes("/letter".as_ref(), 0, letter.len()).unwrap() == letter);
+}
