@@ -78,6 +78,37 @@ fn a_write_of_more_than_was_announced_tells_of_the_overflow() {
 }
 
 #[test]
+fn what_happened_is_told_before_a_read_or_write_is_done() {
+    play(|bed| async move {
+        let peer = bed.connect().await;
+        peer.log_in(Joining::default()).await.unwrap();
+        peer.command(&Scsi::write(0, 1).with(&[1; 512])).await;
+        assert_eq!(peer.sense().await, (6, 0x29), "the session is new");
+        assert_eq!(bed.on_volume(0, 1).await, [0; 512]);
+        assert_eq!(peer.read(0, 1).await, [0; 512]);
+        let another = bed.connect().await;
+        another.log_in(Joining { isid: 2, ..Joining::default() }).await.unwrap();
+        another.command(&Scsi::read(0, 1)).await;
+        assert_eq!(another.sense().await, (6, 0x29));
+        assert_eq!(another.read(0, 1).await, [0; 512]);
+    });
+}
+
+#[test]
+fn a_write_of_no_blocks_changes_nothing_and_tells_of_the_underflow() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let tag = peer.command(&Scsi::write(0, 0).expecting(1024).with(&[1; 1024])).await;
+        let response = peer.good(tag).await;
+        assert_eq!((response.flags, response.residual_count), (ScsiResponseFlags::UNDERFLOW, 1024));
+        let tag = peer.command(&Scsi::write(0, 0)).await;
+        let response = peer.good(tag).await;
+        assert_eq!((response.flags, response.residual_count), (ScsiResponseFlags::empty(), 0));
+        assert_eq!(bed.on_volume(0, 2).await, [0; 1024]);
+    });
+}
+
+#[test]
 fn check_condition_brings_its_sense_data_and_all_as_the_residual() {
     play(|bed| async move {
         let peer = bed.log_in("").await;

@@ -9,6 +9,7 @@ use wire::iscsi::{
 
 use super::bed::{BLOCK, OTHER_TARGET, play, play_with_file};
 use super::peer::{Joining, Scsi, next};
+use crate::limits::{SEND_QUEUE_BYTES, TRANSFER_BYTES};
 
 /// No `RefCmdSN`: none that is in the window.
 const NONE: SerialNumber = SerialNumber(0);
@@ -71,6 +72,25 @@ fn a_read_that_waits_for_its_reader_is_aborted_at_once() {
         }
         bed.settle().await;
         assert_eq!(other.managed(Function::LOGICAL_UNIT_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+    });
+}
+
+#[test]
+fn reads_of_one_who_does_not_read_are_not_all_answered_ahead() {
+    const READS: usize = SEND_QUEUE_BYTES / TRANSFER_BYTES + 8;
+    play(|bed| async move {
+        let (deaf, other) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
+        for _ in 0..READS {
+            deaf.command(&Scsi::read(0, (TRANSFER_BYTES / BLOCK) as u32)).await;
+        }
+        bed.settle().await;
+        assert_eq!(other.managed(Function::LOGICAL_UNIT_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+        // What was answered before the reset comes, what waited for its turn to be answered does not.
+        let mut bytes = 0;
+        while let Some((_, data)) = bed.ring.timeout(Duration::from_secs(1), deaf.receive()).await {
+            bytes += data.len();
+        }
+        assert!((TRANSFER_BYTES..=SEND_QUEUE_BYTES + 2 * TRANSFER_BYTES).contains(&bytes), "{bytes} bytes");
     });
 }
 
