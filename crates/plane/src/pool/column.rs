@@ -19,7 +19,7 @@ use super::write::{Content, overlay, put_content};
 pub(super) enum Block {
     /// As it was written, or made whole again.
     Good,
-    /// Known to be lost: its bytes here are the zeroes that parity was computed with.
+    /// Known to be lost. It is missing as if its slot were not in use: nothing follows from it, and it may follow from others.
     Lost,
     /// The medium gives something else.
     Wrong,
@@ -152,12 +152,17 @@ impl<'a> Columns<'a> {
         self.states[slot].fill(Block::Good);
     }
 
-    /// Takes over a slot's blocks that are good, or known to be lost, in `other`, of the same columns.
+    /// Puts in one block of a slot that is right.
+    pub(super) fn put_block(&mut self, slot: usize, index: usize, block: &[u8]) {
+        self.bytes[slot][index * BLOCK..][..BLOCK].copy_from_slice(block);
+        self.states[slot][index] = Block::Good;
+    }
+
+    /// Takes over a slot's blocks that are good in `other`, of the same columns.
     pub(super) fn put_good(&mut self, slot: usize, other: &Columns<'_>) {
         for (index, state) in other.states(slot).iter().enumerate() {
-            if matches!(state, Block::Good | Block::Lost) {
-                self.bytes[slot][index * BLOCK..][..BLOCK].copy_from_slice(other.block(slot, index));
-                self.states[slot][index] = *state;
+            if *state == Block::Good {
+                self.put_block(slot, index, other.block(slot, index));
             }
         }
     }
@@ -166,6 +171,19 @@ impl<'a> Columns<'a> {
     pub(super) fn void(&mut self, slot: usize, index: usize, entry: u32) {
         self.bytes[slot][index * BLOCK..][..BLOCK].fill(0);
         self.states[slot][index] = if entry == LOST { Block::Lost } else { Block::Good };
+    }
+
+    /// Blocks of a slot that are not what its entries are to be are lost. Those that are to be void are that.
+    pub(super) fn hold_against(&mut self, slot: usize, wanted: &[u32]) {
+        for (index, entry) in wanted.iter().enumerate() {
+            if matches!(*entry, LOST | UNWRITTEN) {
+                self.void(slot, index, *entry);
+            } else if self.states[slot][index] != Block::Good
+                || block_entry(self.block(slot, index)) != *entry
+            {
+                self.void(slot, index, LOST);
+            }
+        }
     }
 
     /// Takes the blocks of a slot out.
@@ -193,24 +211,32 @@ impl<'a> Columns<'a> {
     }
 
     /// The change that these columns are, after the data units of `units` got new bytes: those, what of the others
-    /// turned out to be lost, and parity. `None` when a unit is lost of which that cannot be noted, as its slot is gone.
-    pub(super) fn into_change(mut self, units: u64, gone: Slots) -> Option<Change> {
+    /// turned out to be lost, and parity, which is lost where one of them is. `None` when a unit is lost whose slot is among
+    /// `awaited`: it may come back and still have it.
+    pub(super) fn into_change(mut self, units: u64, gone: Slots, awaited: Slots) -> Option<Change> {
         let mut touched = members(units).fold(0, |slots, unit| slots | set(self.row.copies(unit)));
+        let mut torn = Vec::new();
         for unit in 0..self.row.units() {
             let slot = self.row.copies(unit).start;
             for index in 0..self.positions.len() {
                 if self.states[slot][index] == Block::Good {
                     continue;
                 }
-                if gone & 1 << slot != 0 {
+                if awaited & 1 << slot != 0 {
                     return None;
                 }
-                self.bytes[slot][index * BLOCK..][..BLOCK].fill(0);
-                self.states[slot][index] = Block::Lost;
+                self.void(slot, index, LOST);
+                torn.push(index);
                 touched |= 1 << slot;
             }
         }
         self.compute_parity();
+        // Parity over zeroes in the place of what is lost would give those zeroes as good when the slot is out.
+        for (parity, index) in
+            members(self.row.parity_slots()).flat_map(|slot| torn.iter().map(move |index| (slot, *index)))
+        {
+            self.void(parity, index, LOST);
+        }
         touched = (touched | self.row.parity_slots()) & !gone;
         let entries = members(touched).flat_map(|slot| self.entries(slot).collect::<Vec<_>>()).collect();
         let blocks = members(touched).map(|slot| (slot, std::mem::take(&mut self.bytes[slot]))).collect();
@@ -235,10 +261,8 @@ impl<'a> Columns<'a> {
     }
 
     fn mend_column(&mut self, index: usize, mended: &mut Vec<(usize, usize)>) {
-        let slots = self.states.len();
-        let missing = |state: Block| matches!(state, Block::Wrong | Block::Unreadable | Block::Gone);
-        let bad = (0..slots)
-            .filter(|slot| missing(self.states[*slot][index]))
+        let bad = (0..self.states.len())
+            .filter(|slot| self.states[*slot][index] != Block::Good)
             .fold(0, |bad, slot| bad | 1u64 << slot);
         if bad == 0 {
             return;
@@ -252,40 +276,52 @@ impl<'a> Columns<'a> {
         } else {
             return;
         }
+        let made = |columns: &Self, slot: usize| {
+            columns.states[slot][index] == Block::Good && before[slot] != Block::Gone
+        };
+        let mut fit = 0;
         for (slot, found) in members(bad).zip(found) {
-            if self.states[slot][index] != Block::Good || before[slot] == Block::Gone {
+            if !made(self, slot) {
                 continue;
             }
-            if self.agrees(slot, index, before[slot] == Block::Wrong, &found) {
-                mended.push((slot, index));
-            } else {
-                self.states[slot][index] = before[slot];
+            if !self.agrees(slot, index, before[slot], &found) {
+                // One of those that it was made from is not what it seems: nothing that was made here is right.
+                members(bad).for_each(|slot| self.states[slot][index] = before[slot]);
+                return;
             }
+            fit |= 1 << slot;
+        }
+        for slot in members(fit) {
+            self.correct(slot, index);
+            mended.push((slot, index));
         }
     }
 
-    /// Whether what was made in place of a bad block is what has to be there: it fits the block's entry; or the block
-    /// on the medium says the same, so that two witnesses stand against the entry; or it is a copy that is right by its own entry.
-    fn agrees(&mut self, slot: usize, index: usize, wrong: bool, found: &[u8]) -> bool {
-        if !self.core.shared.integrity {
+    /// Whether what was made in place of a bad block is what has to be there: it fits the block's entry; or that says that
+    /// it was lost; or the block on the medium says the same, so that two witnesses stand against the entry; or it is a copy
+    /// that is right by its own entry.
+    fn agrees(&self, slot: usize, index: usize, before: Block, found: &[u8]) -> bool {
+        if !self.core.shared.integrity || before == Block::Lost || self.row.parities() == 0 {
             return true;
         }
-        let position = self.positions.start + index;
-        let entry = block_entry(self.block(slot, index));
-        let table = &self.core.shared.table;
-        let noted = table.entry(slot, self.number, position);
-        if entry == noted {
-            return true;
-        }
+        let noted = self.core.shared.table.entry(slot, self.number, self.positions.start + index);
+        let is_witness = before == Block::Wrong && found == self.block(slot, index);
         // Of a page of which both places are damaged nothing is known.
-        let is_known = noted != NO_CHECKSUM;
-        if wrong && found == self.block(slot, index) {
+        noted == NO_CHECKSUM || noted == block_entry(self.block(slot, index)) || is_witness
+    }
+
+    /// Lets the table have the entry of a block that was made whole again.
+    fn correct(&self, slot: usize, index: usize) {
+        let (position, table) = (self.positions.start + index, &self.core.shared.table);
+        let entry = self.core.table_entry(block_entry(self.block(slot, index)));
+        let noted = table.entry(slot, self.number, position);
+        if noted == entry {
+            return;
+        }
+        if noted != LOST && noted != NO_CHECKSUM {
             Counters::count(&self.core.shared.counters.corrected);
-        } else if self.row.parities() > 0 && is_known {
-            return false;
         }
         table.set(slot, self.number, position, entry);
-        true
     }
 
     fn block(&self, slot: usize, index: usize) -> &[u8] {
@@ -330,7 +366,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// Computes the parity of all columns anew from the data units, lost ones as zeroes.
+    /// Computes the parity of all columns anew from the data units.
     pub(super) fn compute_parity(&mut self) {
         let (p, q) = (self.row.p(), self.row.q());
         let Some(p) = p else { return };

@@ -199,6 +199,8 @@ impl PoolCore {
         }
         let (failed, error) = self.write_parts(&batch, number, touched).await;
         self.until(|| shared.is_labelled()).await;
+        // Rows of a member that is being rebuilt are good where no label says so yet: a recovery would not know.
+        let unknown = out | failed | shared.states.rebuilding();
         let unusable = out | failed;
         if !shared.states.all_in_sync() {
             let changes = batch.iter().flat_map(|waiting| rows_of(&waiting.changes.borrow())).collect();
@@ -207,7 +209,7 @@ impl PoolCore {
         for waiting in batch {
             let changes = waiting.changes.borrow();
             let survives = |change: &Change| {
-                Row::new(&shared.geometry, change.row).survives(self.gone(change.row) | unusable)
+                Row::new(&shared.geometry, change.row).survives(self.gone(change.row) | unknown)
             };
             let outcome = if error.is_none() && changes.iter().all(survives) {
                 changes.iter().for_each(|change| self.note(change, unusable));

@@ -19,6 +19,9 @@ const SAVE: Duration = Duration::from_secs(2);
 /// How long a rebuilding that cannot go on waits for another member to come back.
 const AGAIN: Duration = Duration::from_secs(10);
 
+/// How long, when all members are there: one that is being rebuilt too has that time to come to the row.
+const SOON: Duration = Duration::from_millis(50);
+
 /// What a scrub found.
 #[derive(Default)]
 pub struct ScrubReport {
@@ -90,8 +93,8 @@ impl PoolCore {
         })
     }
 
-    /// Gives a slot its unit of a row, and says that it has it.
-    pub(super) async fn rebuild_row(self: &Rc<Self>, slot: usize, number: u64) {
+    /// Gives a slot its unit of a row, and says that it has it. `stuck`: that could not be done just now.
+    pub(super) async fn rebuild_row(self: &Rc<Self>, slot: usize, number: u64, stuck: bool) {
         let locked = self.lock(number).await;
         let shared = &self.shared;
         let gone = self.gone(number);
@@ -113,7 +116,7 @@ impl PoolCore {
         } else {
             // More is missing than redundancy replaces: what is lost is noted, in this slot and where else it is.
             Counters::add(&shared.counters.lost, columns.lost_of(slot));
-            columns.into_change_with(slot, gone & !(1 << slot))
+            columns.into_change_with(slot, gone & !(1 << slot), self.awaited(number, stuck) & !(1 << slot))
         };
         let Some(change) = change else { return };
         // From here on requests use what the slot has of this row; they wait for its lock.
@@ -132,11 +135,20 @@ impl PoolCore {
         }
     }
 
+    /// The slots that may still bring what a row lacks: those that are out, and those that are being rebuilt and have not come
+    /// to it. Who stands at it as well and gets no further (`stuck`: so do we) lacks what we lack.
+    fn awaited(&self, row: u64, stuck: bool) -> Slots {
+        let states = &self.shared.states;
+        let comes = |slot: &usize| !stuck || states.cursor(*slot) < row;
+        members(states.rebuilding()).filter(comes).fold(states.out(), |awaited, slot| awaited | 1 << slot)
+    }
+
     /// Rebuilds a slot from where its cursor is. Ends early when the slot goes out.
     pub(super) async fn rebuild(self: Rc<Self>, slot: usize, by_bitmap: bool) {
         let shared = self.shared.clone();
         let mut saved = self.ring.now();
         let mut written = shared.next.load(Ordering::Relaxed);
+        let mut stuck = false;
         tracing::info!(
             pool = shared.name,
             "member {slot} is being rebuilt from row {}",
@@ -161,10 +173,11 @@ impl PoolCore {
                 continue;
             }
             let start = self.ring.now();
-            self.rebuild_row(slot, row).await;
-            if shared.states.cursor(slot) == row {
+            self.rebuild_row(slot, row, stuck).await;
+            stuck = shared.states.cursor(slot) == row;
+            if stuck {
                 // It cannot go on: another member lacks what this row needs, or this one is going out.
-                self.ring.sleep(AGAIN).await;
+                self.ring.sleep(if shared.states.out() == 0 { SOON } else { AGAIN }).await;
                 continue;
             }
             let took = self.ring.now().since(start);
@@ -242,7 +255,7 @@ impl Columns<'_> {
     }
 
     /// The change that notes what is lost, and brings the rest of a slot.
-    fn into_change_with(self, slot: usize, gone: Slots) -> Option<Change> {
+    fn into_change_with(self, slot: usize, gone: Slots, awaited: Slots) -> Option<Change> {
         if self.row.parities() == 0 {
             let entries = self.entries(slot).collect();
             let (row, positions) = (self.number, self.positions.clone());
@@ -254,7 +267,7 @@ impl Columns<'_> {
             super::layout::Role::Data(unit) => 1 << unit,
             super::layout::Role::P | super::layout::Role::Q => 0,
         };
-        self.into_change(units, gone)
+        self.into_change(units, gone, awaited)
     }
 
     /// The change that makes blocks fit one another which all fit their checksums: parity follows data, copies follow

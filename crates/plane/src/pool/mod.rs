@@ -3,7 +3,7 @@
 //!
 //! A request comes in at [`PoolDisk`]. Reads (`read`) take the plain way or go by whole columns (`column`). Writes
 //! (`write`) become changes of columns, which the `journal` makes durable before they go to their places. What is done once
-//! for the pool is the `keeper`'s; `open` and `recover` are its beginning.
+//! for the pool is the `keeper`'s; `open`, `findings` and `recover` are its beginning.
 
 mod allocate;
 mod assemble;
@@ -12,6 +12,7 @@ mod column;
 mod core;
 mod disk;
 mod events;
+mod findings;
 pub mod format;
 mod handle;
 mod join;

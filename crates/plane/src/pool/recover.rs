@@ -1,4 +1,5 @@
-//! After a power cut: what the journal says is made again, or dropped. docs/formats/pool.md, "After a power cut".
+//! After a power cut: what the journal says is made again, in full or in part, or dropped. docs/formats/pool.md, "After a
+//! power cut".
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,11 +8,12 @@ use std::sync::atomic::Ordering;
 
 use ring::Buffer;
 
-use super::column::Columns;
-use super::core::PoolCore;
+use super::column::{Block, Columns};
+use super::core::{NO_CHECKSUM, PoolCore};
 use super::events::Counters;
-use super::format::transaction::MAX_HEADER_BLOCKS;
-use super::format::{BLOCK, Cause, Kind, LOST, NotOne, Transaction, UNWRITTEN, UpdateHead, block_entry};
+use super::findings::{Findings, Found};
+use super::format::transaction::Update;
+use super::format::{BLOCK, Cause, Kind, LOST, UNWRITTEN, UpdateHead, block_entry};
 use super::join::join;
 use super::journal::Change;
 use super::layout::{Row, Slots, members, set};
@@ -21,37 +23,59 @@ use crate::request::Request;
 /// for each core. They are not given again, else its old parts would be taken for those of new transactions when it is back.
 const UNSEEN: u64 = 1 << 16;
 
-/// A transaction as it was found.
-struct Found {
-    /// Of the first part that was whole.
-    header: Vec<u8>,
-    header_place: u64,
-    /// For each slot that has a part: where that begins.
-    parts: Vec<(usize, u64)>,
+/// Of updates that cannot be made, by transaction and place in it: the blocks, by slot and column, that lie in their places.
+type InPlace = BTreeMap<(u64, usize), Vec<(usize, usize)>>;
+
+/// Columns of a row.
+type Place = (u64, Range<usize>);
+
+/// One update, with what there is of it.
+struct Replay {
+    head: UpdateHead,
+    entries: Vec<u32>,
+    /// Of each touched slot that has a part, its blocks.
+    parts: Vec<(usize, Buffer)>,
+    /// The slots whose part is right.
+    right: Slots,
 }
 
-/// One slot's part of an update, if it is right.
-type Part = Option<Buffer>;
-
-/// What is to become of an update: the judgement, without I/O.
+/// What is to become of an update, as far as its parts say: the judgement, without I/O.
 pub(super) fn is_made(row: Row, gone: Slots, touched: Slots, right: Slots) -> bool {
     row.survives(gone | touched & !right)
 }
 
+impl Replay {
+    fn start(&self) -> usize {
+        usize::from(self.head.position)
+    }
+
+    fn columns(&self) -> usize {
+        usize::from(self.head.columns)
+    }
+
+    fn positions(&self) -> Range<usize> {
+        self.start()..self.start() + self.columns()
+    }
+
+    /// The entries of a touched slot; none for an erase.
+    fn wanted(&self, slot: usize) -> &[u32] {
+        let before = (self.head.touched & ((1 << slot) - 1)).count_ones() as usize;
+        self.entries.get(before * self.columns()..).map_or(&[], |rest| &rest[..self.columns()])
+    }
+
+    fn part(&self, slot: usize) -> Option<&Buffer> {
+        self.parts.iter().find(|(other, _)| *other == slot).map(|(_, bytes)| bytes)
+    }
+}
+
 impl PoolCore {
     /// Reads the journals of all members, and makes what is not retired. `retired`: what the labels say.
-    pub(super) async fn recover(self: &Rc<Self>, mut retired: u64) {
-        let mut found: BTreeMap<u64, Found> = BTreeMap::new();
-        let slots = self.geometry().slot_mask() & !self.shared.states.out();
-        for slot in members(slots) {
-            for segment in 0..self.geometry().segments {
-                self.scan(slot, segment, &mut found, &mut retired).await;
-            }
-        }
-        let highest = found.last_key_value().map_or(0, |(number, _)| *number);
+    pub(super) async fn recover(self: &Rc<Self>, retired: u64) {
+        let findings = self.find(retired).await;
+        let in_place = self.look_in_places(&findings).await;
         let mut uneven = Vec::new();
-        for (_, found) in found.range(retired..) {
-            self.replay(found, &mut uneven).await;
+        for (number, found) in findings.transactions.range(findings.retired..) {
+            self.replay(*number, found, &findings, &in_place, &mut uneven).await;
         }
         // Only now every block of a column is what it was last, and those without a part follow from the others.
         for (row, positions) in uneven {
@@ -60,170 +84,231 @@ impl PoolCore {
         // What was made from some of its parts only is durable before the table says so: else the next cut could leave the new
         // entries, and nobody who has the blocks.
         self.flush_members().await;
-        let next = (highest + 1).max(retired) + UNSEEN;
+        let next = (findings.highest() + 1).max(findings.retired) + UNSEEN;
         self.shared.next.store(next, Ordering::SeqCst);
-        self.shared.retired.store(retired, Ordering::SeqCst);
+        self.shared.retired.store(findings.retired, Ordering::SeqCst);
     }
 
-    /// Reads a segment of a member, from its start for as long as there are transactions.
-    async fn scan(&self, slot: usize, segment: u32, found: &mut BTreeMap<u64, Found>, retired: &mut u64) {
-        let geometry = *self.geometry();
-        let start = geometry.segment_place(segment);
-        let end = start + u64::from(geometry.segment_bytes);
-        let (mut place, mut last) = (start, 0);
-        while place < end {
-            let most = (MAX_HEADER_BLOCKS * BLOCK).min((end - place) as usize);
-            let bytes = self.read_pages(slot, place, most / BLOCK).await;
-            let transaction = match Transaction::decode(&bytes, &self.shared.id, place, &geometry) {
-                Ok(transaction)
-                    if transaction.head.number > last && usize::from(transaction.head.slot) == slot =>
-                {
-                    transaction
-                }
-                Ok(_) | Err(NotOne::NoMagic | NotOne::Short { .. } | NotOne::Damaged) => return,
-                Err(NotOne::Foreign | NotOne::Misplaced(_) | NotOne::Invalid(_)) => return,
-            };
-            last = transaction.head.number;
-            *retired = (*retired).max(transaction.head.retired);
-            let header = &bytes[..usize::from(transaction.header_blocks) * BLOCK];
-            let entry = found.entry(last).or_insert_with(|| Found {
-                header: header.to_vec(),
-                header_place: place,
-                parts: Vec::new(),
-            });
-            entry.parts.push((slot, place));
-            place += u64::from(transaction.blocks()) * BLOCK as u64;
+    /// Reads the parts of one update. `offsets`: of each slot's part, where its next blocks are.
+    async fn read_update(&self, found: &Found, update: &Update<'_>, offsets: &mut [u64]) -> Replay {
+        let head = update.head;
+        let entries = update.entries().collect();
+        let mut replay = Replay { head, entries, parts: Vec::new(), right: 0 };
+        for slot in members(head.touched) {
+            let blocks = head.payload_blocks(slot as u16) as usize;
+            let offset = offsets[slot] * BLOCK as u64;
+            offsets[slot] += blocks as u64;
+            let Some(part) = found.parts.iter().find(|part| part.slot == slot) else { continue };
+            if blocks == 0 {
+                replay.right |= u64::from(part.has_header) << slot;
+                continue;
+            }
+            let bytes = self.read_pages(slot, part.place + offset, blocks).await;
+            if bytes.chunks_exact(BLOCK).zip(replay.wanted(slot)).all(|(block, entry)| fits(block, *entry)) {
+                replay.right |= 1 << slot;
+            }
+            replay.parts.push((slot, bytes));
         }
+        replay
     }
 
-    async fn replay(self: &Rc<Self>, found: &Found, uneven: &mut Vec<(u64, Range<usize>)>) {
-        let geometry = *self.geometry();
-        let Ok(transaction) =
-            Transaction::decode(&found.header, &self.shared.id, found.header_place, &geometry)
-        else {
-            return;
-        };
-        // Where in each slot's part its next blocks are.
-        let mut offsets = vec![u64::from(transaction.header_blocks); usize::from(geometry.slots)];
+    /// The updates of a transaction, each with its parts.
+    async fn read_updates(&self, found: &Found) -> Vec<Replay> {
+        let Some(transaction) = self.decode(found) else { return Vec::new() };
+        let mut offsets = vec![u64::from(transaction.header_blocks); usize::from(self.geometry().slots)];
+        let mut updates = Vec::new();
         for update in transaction.updates() {
-            let head = update.head;
-            let mut parts: Vec<(usize, Part)> = Vec::new();
-            for slot in members(head.touched) {
-                let blocks = head.payload_blocks(slot as u16) as usize;
-                let start = found.parts.iter().find(|(other, _)| *other == slot).map(|(_, start)| *start);
-                let part = match start {
-                    None => None,
-                    Some(_) if blocks == 0 => Some(Buffer::empty()),
-                    Some(start) => {
-                        let place = start + offsets[slot] * BLOCK as u64;
-                        let bytes = self.read_pages(slot, place, blocks).await;
-                        fits(&bytes, update.entries_of(slot as u16)).then_some(bytes)
-                    }
-                };
-                offsets[slot] += blocks as u64;
-                parts.push((slot, part));
+            updates.push(self.read_update(found, &update, &mut offsets).await);
+        }
+        updates
+    }
+
+    /// Which blocks of updates that cannot be made lie in their places, before anything is written there. Only of the last
+    /// transactions of segments: of others it is known that they were complete.
+    async fn look_in_places(&self, findings: &Findings) -> InPlace {
+        let mut in_place = InPlace::new();
+        for (number, found) in findings.transactions.range(findings.retired..) {
+            if !findings.is_last(*number) {
+                continue;
             }
-            let entries: Vec<u32> = update.entries().collect();
-            if let Some(columns) = self.replay_update(&head, &entries, parts).await {
-                uneven.push(columns);
+            for (index, replay) in self.read_updates(found).await.iter().enumerate() {
+                let (row, gone) = (replay.head.row, self.gone(replay.head.row));
+                if is_made(Row::new(self.geometry(), row), gone, replay.head.touched, replay.right) {
+                    continue;
+                }
+                let mut there = Vec::new();
+                for slot in members(replay.head.touched & !gone) {
+                    let blocks = self.read_place(slot, replay).await;
+                    let entries = replay.wanted(slot).iter();
+                    let fitting = blocks.chunks_exact(BLOCK).zip(entries).enumerate();
+                    let fitting = fitting.filter(|(_, (block, entry))| block_entry(block) == **entry);
+                    there.extend(fitting.map(|(column, _)| (slot, column)));
+                }
+                in_place.insert((*number, index), there);
+            }
+        }
+        in_place
+    }
+
+    /// What lies in the places of an update's blocks; zeroes where it cannot be read.
+    async fn read_place(&self, slot: usize, replay: &Replay) -> Buffer {
+        let place = self.geometry().unit_place(replay.head.row) + (replay.start() * BLOCK) as u64;
+        self.read_pages(slot, place, replay.columns()).await
+    }
+
+    async fn replay(
+        self: &Rc<Self>,
+        number: u64,
+        found: &Found,
+        findings: &Findings,
+        in_place: &InPlace,
+        uneven: &mut Vec<Place>,
+    ) {
+        for (index, replay) in self.read_updates(found).await.into_iter().enumerate() {
+            let head = replay.head;
+            let gone = self.gone(head.row);
+            let is_begun = || {
+                let there = in_place.get(&(number, index));
+                there.is_some_and(|there| there.iter().any(|&block| self.is_news(&replay, block)))
+            };
+            let place = (head.row, replay.positions());
+            if is_made(Row::new(self.geometry(), head.row), gone, head.touched, replay.right) {
+                if self.make(replay, gone).await {
+                    uneven.push(place);
+                }
+            } else if findings.was_complete(number, head.row) || is_begun() {
+                self.make_in_part(replay, gone).await;
+                uneven.push(place);
+            } else {
+                Counters::count(&self.shared.counters.dropped);
             }
         }
     }
 
-    /// Makes one update, if that is to be. Gives its columns when some of its parts are not right: those blocks follow from
-    /// the others, once these are what they were last.
-    async fn replay_update(
-        self: &Rc<Self>,
-        head: &UpdateHead,
-        entries: &[u32],
-        parts: Vec<(usize, Part)>,
-    ) -> Option<(u64, Range<usize>)> {
-        let row = Row::new(self.geometry(), head.row);
-        let gone = self.gone(head.row);
-        let right =
-            parts.iter().filter(|(_, part)| part.is_some()).fold(0, |right, (slot, _)| right | 1u64 << slot);
-        let counters = &self.shared.counters;
-        if !is_made(row, gone, head.touched, right) {
-            Counters::count(&counters.dropped);
-            return None;
+    /// Whether a block's entry is another one than before its update.
+    fn is_news(&self, replay: &Replay, (slot, column): (usize, usize)) -> bool {
+        let before = self.shared.table.entry(slot, replay.head.row, replay.start() + column);
+        before != NO_CHECKSUM && before != self.table_entry(replay.wanted(slot)[column])
+    }
+
+    /// What every change of a row does to the bitmap.
+    fn touch(&self, row: u64) {
+        Counters::count(&self.shared.counters.replayed);
+        self.shared.bitmap.touch(row);
+        if !self.shared.states.all_in_sync() {
+            self.shared.bitmap.set(row);
         }
-        Counters::count(&counters.replayed);
-        let start = usize::from(head.position);
-        let positions = start..start + usize::from(head.columns);
-        self.shared.bitmap.touch(head.row);
-        if self.shared.states.out() | self.shared.states.rebuilding() != 0 {
-            self.shared.bitmap.set(head.row);
-        }
+    }
+
+    /// Makes one update. Gives whether blocks are lacking that follow from the others only once these are what they were last.
+    async fn make(self: &Rc<Self>, replay: Replay, gone: Slots) -> bool {
+        let head = replay.head;
+        self.touch(head.row);
         let erase = head.kind == Kind::Erase;
-        let blocks = parts.into_iter().filter_map(|(slot, part)| part.map(|part| (slot, part)));
-        let mut blocks: Vec<(usize, Buffer)> = blocks.collect();
-        let mut lacking = if erase { 0 } else { head.touched & !gone & !right };
+        let lacking = if erase { 0 } else { head.touched & !gone & !replay.right };
+        let mut made = Vec::new();
         if lacking != 0 {
-            lacking = self.complete(head, entries, &mut blocks, lacking).await;
+            let mut columns = self.complete(&replay, gone, false).await;
+            for slot in members(lacking) {
+                if columns.states(slot).iter().all(|state| *state == Block::Good) {
+                    made.push((slot, columns.take(slot)));
+                }
+            }
         }
-        let change = Change {
-            row: head.row,
-            positions: positions.clone(),
-            touched: head.touched,
-            erase,
-            entries: entries.to_vec(),
-            blocks: if erase { Vec::new() } else { blocks },
-        };
+        let is_complete = made.len() == lacking.count_ones() as usize;
+        let (right, positions) = (replay.right, replay.positions());
+        let mut blocks: Vec<(usize, Buffer)> =
+            replay.parts.into_iter().filter(|(slot, _)| right & 1 << slot != 0).collect();
+        blocks.extend(made);
+        let entries = replay.entries;
+        let change = Change { row: head.row, positions, touched: head.touched, erase, entries, blocks };
         self.note(&change, gone);
-        if !self.write_places(vec![change]).await {
+        self.put(vec![change]).await;
+        !is_complete
+    }
+
+    async fn put(&self, changes: Vec<Change>) {
+        if !self.write_places(changes).await {
             self.shared.fail_stop("what the journal has could not be written to its places");
         }
-        (lacking != 0).then_some((head.row, positions))
     }
 
-    /// Adds the blocks that are lacking and follow from those of the update and from what else lies in its columns. Gives
-    /// the slots of which they do not, because a later update is in its place already.
-    async fn complete(
-        self: &Rc<Self>,
-        head: &UpdateHead,
-        entries: &[u32],
-        blocks: &mut Vec<(usize, Buffer)>,
-        lacking: Slots,
-    ) -> Slots {
-        let start = usize::from(head.position);
-        let count = usize::from(head.columns);
+    /// Makes what there is of an update that was complete once, and notes the rest as lost.
+    async fn make_in_part(self: &Rc<Self>, replay: Replay, gone: Slots) {
+        let head = replay.head;
+        self.touch(head.row);
+        if head.kind == Kind::Erase {
+            let change = Change::erase(head.row, replay.positions(), head.touched);
+            self.note(&change, gone);
+            return self.put(vec![change]).await;
+        }
+        let columns = self.complete(&replay, gone, true).await;
+        let mut lost = 0;
+        let changes = (0..replay.columns()).map(|index| {
+            let position = replay.start() + index;
+            let mut entries = Vec::new();
+            let mut blocks = Vec::new();
+            for slot in members(head.touched) {
+                let wanted = replay.wanted(slot)[index];
+                let is_good = columns.states(slot)[index] == Block::Good;
+                entries.push(if is_good { wanted } else { LOST });
+                if is_good && wanted != UNWRITTEN {
+                    blocks.push((slot, Buffer::copy_of(&columns.bytes(slot)[index * BLOCK..][..BLOCK])));
+                }
+                lost += u64::from(!is_good && gone & 1 << slot == 0);
+            }
+            let positions = position..position + 1;
+            Change { row: head.row, positions, touched: head.touched, erase: false, entries, blocks }
+        });
+        let changes: Vec<Change> = changes.collect();
+        changes.iter().for_each(|change| self.note(change, gone));
+        Counters::add(&self.shared.counters.lost, lost);
+        tracing::error!(
+            pool = self.shared.name,
+            "row {}: {lost} blocks were written, and too few members still have what was to come there",
+            head.row
+        );
+        self.put(changes).await;
+    }
+
+    /// The columns of an update as they are to be: its parts, what else lies in them, and what follows from both. Of touched
+    /// blocks those are good that are what their entries say. `from_places`: also what lies in its place already.
+    async fn complete(&self, replay: &Replay, gone: Slots, from_places: bool) -> Columns<'_> {
+        let (row, touched) = (replay.head.row, replay.head.touched);
         let all = set(0..usize::from(self.geometry().slots));
+        let mut in_places = Vec::new();
+        for slot in members(if from_places { touched & !gone } else { 0 }) {
+            in_places.push((slot, self.read_place(slot, replay).await));
+        }
         // What else is bad follows from the rest as long as the columns are what they were before.
-        let mut before = Columns::load(self, head.row, start..start + count, all).await;
-        let mended = before.mend();
+        let mut before = Columns::load(self, row, replay.positions(), all).await;
+        let mut mended = before.mend();
+        mended.retain(|(slot, _)| touched & 1 << slot == 0);
         before.write_again(&mended).await;
-        let mut columns = Columns::unknown(self, head.row, start..start + count);
-        for slot in members(all & !self.gone(head.row) & !head.touched) {
+        let mut columns = Columns::unknown(self, row, replay.positions());
+        for slot in members(all & !gone & !touched) {
             columns.put_good(slot, &before);
         }
-        for (slot, part) in blocks.iter() {
-            columns.put(*slot, part);
-        }
-        let wanted = |slot: usize| {
-            let before = (head.touched & ((1 << slot) - 1)).count_ones() as usize;
-            &entries[before * count..][..count]
-        };
-        for slot in members(head.touched) {
-            for (index, entry) in wanted(slot).iter().enumerate() {
+        for slot in members(touched) {
+            let in_place = in_places.iter().find(|(other, _)| *other == slot).map(|(_, bytes)| bytes);
+            let sources = [replay.part(slot), in_place];
+            for (index, entry) in replay.wanted(slot).iter().enumerate() {
                 if matches!(*entry, LOST | UNWRITTEN) {
                     columns.void(slot, index, *entry);
+                    continue;
+                }
+                let mut blocks =
+                    sources.iter().flatten().filter_map(|bytes| bytes.chunks_exact(BLOCK).nth(index));
+                if let Some(block) = blocks.find(|block| block_entry(block) == *entry) {
+                    columns.put_block(slot, index, block);
                 }
             }
         }
         columns.mend();
-        let mut left = 0;
-        for slot in members(lacking) {
-            if columns
-                .entries(slot)
-                .zip(wanted(slot))
-                .all(|(entry, wanted)| entry == *wanted || matches!(*wanted, LOST | UNWRITTEN))
-            {
-                blocks.push((slot, columns.take(slot)));
-            } else {
-                left |= 1 << slot;
-            }
+        for slot in members(touched) {
+            columns.hold_against(slot, replay.wanted(slot));
         }
-        left
+        columns
     }
 
     async fn flush_members(&self) {
@@ -247,10 +332,7 @@ impl PoolCore {
     }
 }
 
-/// Whether the blocks of a part are what its entries say.
-fn fits(blocks: &[u8], entries: impl Iterator<Item = u32>) -> bool {
-    blocks
-        .chunks_exact(BLOCK)
-        .zip(entries)
-        .all(|(block, entry)| matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry)
+/// Whether a block of a part is what its entry says.
+fn fits(block: &[u8], entry: u32) -> bool {
+    matches!(entry, LOST | UNWRITTEN) || block_entry(block) == entry
 }

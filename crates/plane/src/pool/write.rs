@@ -184,7 +184,7 @@ impl PoolCore {
                 ));
             }
         }
-        columns.into_change(group.units, gone).ok_or_else(|| {
+        columns.into_change(group.units, gone, gone).ok_or_else(|| {
             Error::new(ErrorKind::Medium, "reading the rest of a row, which redundancy cannot rebuild")
         })
     }

@@ -345,7 +345,8 @@ impl History {
     fn scrub(&mut self) -> Result<(), Failure> {
         let handle = self.machine.handle();
         handle.scrub();
-        self.machine.world.run_for(Duration::from_millis(2))?;
+        // The keeper may have to do with other things first.
+        self.machine.world.run_until(|| handle.status().scrub.runs)?;
         self.machine.world.run_until(|| !handle.status().scrub.runs)?;
         let scrub = handle.status().scrub;
         self.note(format_args!("scrubbed: {scrub:?}"));
