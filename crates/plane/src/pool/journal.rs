@@ -202,16 +202,17 @@ impl PoolCore {
         // Rows of a member that is being rebuilt are good where no label says so yet: a recovery would not know.
         let unknown = out | failed | shared.states.rebuilding();
         let unusable = out | failed;
+        let mut is_noted = true;
         if !shared.states.all_in_sync() {
             let changes = batch.iter().flat_map(|waiting| rows_of(&waiting.changes.borrow())).collect();
-            self.note_in_bitmap(changes).await;
+            is_noted = self.note_in_bitmap(changes).await;
         }
         for waiting in batch {
             let changes = waiting.changes.borrow();
             let survives = |change: &Change| {
                 Row::new(&shared.geometry, change.row).survives(self.gone(change.row) | unknown)
             };
-            let outcome = if error.is_none() && changes.iter().all(survives) {
+            let outcome = if error.is_none() && is_noted && changes.iter().all(survives) {
                 changes.iter().for_each(|change| self.note(change, unusable));
                 Ok(number)
             } else {
@@ -343,20 +344,25 @@ impl PoolCore {
         journal.places.replace(vec![0; usize::from(self.geometry().slots)]);
     }
 
-    /// What is changed while a member is out is noted for it, on stable media.
-    async fn note_in_bitmap(&self, mut rows: Vec<u64>) {
+    /// What is changed while a member is out is noted for it, on stable media. False when that cannot be done any more.
+    async fn note_in_bitmap(&self, mut rows: Vec<u64>) -> bool {
         let (bitmap, states) = (&self.shared.bitmap, &self.shared.states);
         loop {
             rows.retain(|row| bitmap.set(*row));
             if rows.is_empty() {
-                return;
+                return true;
+            }
+            if self.shared.has_failed() {
+                return false;
             }
             self.shared.keeper.send(Message::Bitmap).ok();
             // When the last member is back, the keeper clears all bits: then nobody lacks these rows.
             let is_cleared = || rows.iter().any(|row| !bitmap.is_set(*row));
-            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row)) || is_cleared()).await;
+            let has_failed = || self.shared.has_failed();
+            self.until(|| rows.iter().all(|row| bitmap.is_durable(*row)) || is_cleared() || has_failed())
+                .await;
             if states.all_in_sync() {
-                return;
+                return true;
             }
         }
     }
@@ -393,10 +399,10 @@ impl PoolCore {
                 for row in &rows {
                     core.shared.bitmap.touch(*row);
                 }
-                if !core.shared.states.all_in_sync() {
-                    core.note_in_bitmap(rows).await;
+                // What a member lacks and no bitmap has stays in the journal.
+                if core.shared.states.all_in_sync() || core.note_in_bitmap(rows).await {
+                    core.finish(number);
                 }
-                core.finish(number);
             }
             drop(locked);
             core.under_way.set(core.under_way.get() - 1);

@@ -160,6 +160,9 @@ impl Keeper {
         if let SlotState::Rebuilding { since, by_bitmap, .. } = self.label.slots[slot].state {
             // As in `rebuilt`.
             self.checkpoint().await;
+            if self.shared().has_failed() {
+                return;
+            }
             self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: row, by_bitmap };
             self.checkpoint().await;
         }
@@ -169,7 +172,8 @@ impl Keeper {
         // What the rebuilding wrote, which is not in the journal, is durable before anybody relies on it, and its checksums
         // are in both places of their pages.
         self.checkpoint_twice().await;
-        if !matches!(self.label.slots[slot].state, SlotState::Rebuilding { .. })
+        if self.shared().has_failed()
+            || !matches!(self.label.slots[slot].state, SlotState::Rebuilding { .. })
             || self.shared().states.rebuilding() & 1 << slot == 0
         {
             return;
@@ -331,7 +335,7 @@ impl Keeper {
             let state = &mut self.label.slots[slot].state;
             *state = match *state {
                 SlotState::Out { .. } => continue,
-                SlotState::Rebuilding { since, by_bitmap: false, .. } => {
+                SlotState::Rebuilding { by_bitmap: false, .. } => {
                     SlotState::Out { cause: Cause::Replaced, since }
                 }
                 SlotState::Rebuilding { .. } | SlotState::InSync => {

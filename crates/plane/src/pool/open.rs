@@ -241,9 +241,10 @@ impl Pool {
                     *state = SlotState::Rebuilding { since, cursor: 0, by_bitmap };
                     shared.states.rebuild(slot, 0);
                 }
-                SlotState::Rebuilding { since, by_bitmap, .. } => {
+                SlotState::Rebuilding { by_bitmap, .. } => {
                     let cause = if by_bitmap { Cause::Missing } else { Cause::Replaced };
-                    *state = SlotState::Out { cause, since };
+                    // It has labels of the time of its rebuilding.
+                    *state = SlotState::Out { cause, since: label.generation + 1 };
                     shared.states.take_out(slot);
                 }
                 SlotState::Out { .. } => drop(shared.states.take_out(slot)),
@@ -605,16 +606,13 @@ pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolErr
                 "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
             )));
         }
-        // Both were used without the other: one that was out when the others went on knows one of those as good.
-        let out = |label: &Label, member: &Id| {
-            label
-                .slots
-                .iter()
-                .any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
+        // One that is out has no label of a generation in which it was: unless it was used without the others.
+        let is_parted = |slot: &Slot| {
+            let is_out =
+                matches!(slot.state, SlotState::Out { since, .. } if since <= other.label.generation);
+            slot.member == other.label.member && is_out
         };
-        let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
-        let is_parted = label.slots.iter().filter(in_sync).all(|slot| out(&other.label, &slot.member));
-        if out(label, &other.label.member) && is_parted {
+        if label.slots.iter().any(is_parted) {
             return Err(refused(format!(
                 "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
                 newest.member.place()

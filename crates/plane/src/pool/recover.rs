@@ -59,8 +59,8 @@ impl Replay {
 
     /// The entries of a touched slot; none for an erase.
     fn wanted(&self, slot: usize) -> &[u32] {
-        let before = (self.head.touched & ((1 << slot) - 1)).count_ones() as usize;
-        self.entries.get(before * self.columns()..).map_or(&[], |rest| &rest[..self.columns()])
+        let before = (self.head.touched & ((1 << slot) - 1)).count_ones() as usize * self.columns();
+        self.entries.get(before..before + self.columns()).unwrap_or(&[])
     }
 
     fn part(&self, slot: usize) -> Option<&Buffer> {
@@ -133,7 +133,8 @@ impl PoolCore {
             }
             for (index, replay) in self.read_updates(found).await.iter().enumerate() {
                 let (row, gone) = (replay.head.row, self.gone(replay.head.row));
-                if is_made(Row::new(self.geometry(), row), gone, replay.head.touched, replay.right) {
+                let erase = replay.head.kind == Kind::Erase;
+                if erase || is_made(Row::new(self.geometry(), row), gone, replay.head.touched, replay.right) {
                     continue;
                 }
                 let mut there = Vec::new();

@@ -122,6 +122,25 @@ impl Atlas {
         honest
     }
 
+    /// The members whose journal cannot be relied on now.
+    pub fn without_journal(&self, node: &Node) -> Slots {
+        let journal = self.geometry.journal;
+        let journal =
+            journal..journal + u64::from(self.geometry.segments) * u64::from(self.geometry.segment_bytes);
+        let meets = |bytes: &Range<u64>| bytes.start < journal.end && journal.start < bytes.end;
+        let is_bad = |slot: &usize| {
+            node.damage(&path(*slot)).iter().any(meets)
+                || node.planted(&path(*slot)).iter().any(|plant| {
+                    let lies = matches!(
+                        plant.fault,
+                        Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread
+                    );
+                    lies && plant.left != Some(0) && meets(&plant.range)
+                })
+        };
+        (0..usize::from(self.geometry.slots)).filter(is_bad).fold(0, |slots, slot| slots | 1 << slot)
+    }
+
     /// Everything was verified, and what was bad is good again or lost.
     pub fn scrubbed(&mut self) {
         self.unknown.clear();
@@ -186,9 +205,13 @@ impl Atlas {
 
     /// Looks at what is bad now, and remembers what may be lost by it.
     pub fn look(&mut self, node: &Node) {
-        let bad = self.bad(node);
+        let mut bad = self.bad(node);
         if !Row::new(&self.geometry, 0).survives(self.away) {
             self.broken = true;
+        }
+        // Where something was lost, parity is lost as well: nothing else can be missed there.
+        for (column, lost) in &self.doomed {
+            *bad.entry(*column).or_insert(0) |= lost;
         }
         for (column, slots) in bad {
             let slots = slots | self.away;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plane::pool::format::{End, Geometry, Id, Label, Slot, SlotState, VolumeEntry};
 use plane::pool::layout::Slots;
-use plane::pool::{Handle, Member, Place, Pool, PoolDisk, PoolError, PoolOptions, Shared};
+use plane::pool::{Handle, Member, MemberState, Place, Pool, PoolDisk, PoolError, PoolOptions, Shared};
 use ring::sim::{Fault, Node, Settings, World};
 use ring::{File, Reactor, Ring};
 
@@ -203,8 +203,18 @@ impl Machine {
         there.filter(lost).fold(0, |slots, slot| slots | 1 << slot)
     }
 
-    /// The slots of which the labels say that they are not in sync.
+    /// The slots of which the labels, or the pool that runs, say that they are not in sync.
     pub fn not_in_sync(&self) -> Slots {
+        let unsaid = self.running.as_ref().map_or(0, |running| {
+            let status = Handle::new(running.shared.clone()).status();
+            let members = status.members.iter().enumerate();
+            let unsaid = members.filter(|(_, member)| member.state != MemberState::InSync);
+            unsaid.fold(0, |slots, (slot, _)| slots | 1 << slot)
+        });
+        unsaid | self.labelled_out()
+    }
+
+    fn labelled_out(&self) -> Slots {
         let newest =
             (0..self.plan.slots).filter_map(|slot| self.label(slot)).max_by_key(|label| label.generation);
         let slots: Vec<Slot> = newest.map_or_else(Vec::new, |label| label.slots);

@@ -34,6 +34,8 @@ pub struct Run {
 /// All sectors of all volumes.
 pub struct Model {
     sectors: Vec<Vec<Candidate>>,
+    /// What each was written with since it was settled last.
+    past: Vec<Vec<u64>>,
     now: Moment,
     values: u64,
     reads: BTreeSet<Moment>,
@@ -69,7 +71,8 @@ impl Model {
     /// So many sectors of zeroes.
     pub fn new(sectors: usize) -> Model {
         let zeroes = Candidate { value: 0, begun: 0, ended: Some(0), over: None };
-        Model { sectors: vec![vec![zeroes]; sectors], now: 1, values: 0, reads: BTreeSet::new() }
+        let past = vec![vec![0]; sectors];
+        Model { sectors: vec![vec![zeroes]; sectors], past, now: 1, values: 0, reads: BTreeSet::new() }
     }
 
     fn tick(&mut self) -> Moment {
@@ -84,6 +87,9 @@ impl Model {
         let value = if zeroes { 0 } else { self.values };
         for sector in self.of(run) {
             sector.push(Candidate { value, begun, ended: None, over: None });
+        }
+        for past in &mut self.past[run.first..run.first + run.count] {
+            past.push(value);
         }
         (begun, value)
     }
@@ -158,6 +164,19 @@ impl Model {
         }
     }
 
+    /// More members than redundancy replaces have lost parts of the journal: nothing is left that says what was written
+    /// after what. Each sector holds something that it was written with since it was settled, and nothing older.
+    pub fn doubt(&mut self) {
+        let now = self.tick();
+        for (sector, past) in self.sectors.iter_mut().zip(&self.past) {
+            let values: BTreeSet<u64> = past.iter().copied().collect();
+            *sector = values
+                .into_iter()
+                .map(|value| Candidate { value, begun: now, ended: Some(now), over: None })
+                .collect();
+        }
+    }
+
     /// Nothing is under way, and the sectors were read: from now on they hold that.
     pub fn settle(&mut self, run: Run, bytes: &[u8]) -> Result<(), Failure> {
         let begun = self.begin_read();
@@ -167,6 +186,7 @@ impl Model {
             let value = value_of(bytes, number).expect("it was recognised above");
             let now = self.now;
             self.sectors[number] = vec![Candidate { value, begun: now, ended: Some(now), over: None }];
+            self.past[number] = vec![value];
         }
         Ok(())
     }
@@ -222,6 +242,27 @@ mod tests {
         assert!(read(&mut model, 0));
         model.settle(ONE, &bytes(value)).unwrap();
         assert!(!read(&mut model, 0));
+    }
+
+    #[test]
+    fn what_is_in_doubt_is_not_older_than_what_was_settled() {
+        let mut model = Model::new(1);
+        let write = |model: &mut Model| {
+            let (begun, value) = model.begin_write(ONE, false);
+            model.end_write(ONE, begun, true);
+            value
+        };
+        let old = write(&mut model);
+        let settled = write(&mut model);
+        model.settle(ONE, &bytes(settled)).unwrap();
+        let newer = write(&mut model);
+        let newest = write(&mut model);
+        assert!(!read(&mut model, settled) && !read(&mut model, newer) && read(&mut model, newest));
+        model.doubt();
+        assert!(!read(&mut model, 0) && !read(&mut model, old));
+        assert!(read(&mut model, settled) && read(&mut model, newer) && read(&mut model, newest));
+        model.settle(ONE, &bytes(newer)).unwrap();
+        assert!(!read(&mut model, settled) && !read(&mut model, newest));
     }
 
     #[test]

@@ -255,12 +255,12 @@ impl History {
         for _ in 0..attempts {
             let patience = Duration::from_micros(self.random.u64(100..20_000));
             self.note(format_args!("power cut after {patience:?} of opening"));
-            self.look_at_tables();
+            self.look_at_media();
             if self.machine.start(Some(patience)).unwrap_or(false) {
                 self.machine.cut(Cut::Power);
             }
         }
-        self.look_at_tables();
+        self.look_at_media();
         if let Err(failure) = self.machine.start(None) {
             self.control.atlas.borrow_mut().look(&self.machine.node);
             if !self.control.atlas.borrow().is_broken() {
@@ -271,6 +271,19 @@ impl History {
         }
         self.take_stock()?;
         Ok(true)
+    }
+
+    /// Before the pool is opened.
+    fn look_at_media(&self) {
+        let atlas = self.control.atlas.borrow();
+        let lost = atlas.without_journal(&self.machine.node);
+        let unused = self.machine.absent | self.machine.mute | self.machine.not_in_sync();
+        drop(atlas);
+        if !Row::new(&self.machine.geometry, 0).survives(lost | unused) && lost != 0 {
+            self.note(format_args!("the journals of members {lost:b} have damage, {unused:b} are not used"));
+            self.control.model.borrow_mut().doubt();
+        }
+        self.look_at_tables();
     }
 
     fn look_at_tables(&self) {
@@ -427,7 +440,7 @@ impl History {
     fn last_look(&mut self) -> Result<(), Failure> {
         self.note("healed");
         self.heal();
-        self.look_at_tables();
+        self.look_at_media();
         if self.deceived.get() {
             return Ok(());
         }
@@ -438,7 +451,7 @@ impl History {
         self.scrub()?;
         self.read_back()?;
         self.machine.cut(Cut::Kill);
-        self.look_at_tables();
+        self.look_at_media();
         let slots = self.machine.plan.slots;
         for _ in 0..3 {
             let slot = self.random.usize(0..slots);
