@@ -55,12 +55,8 @@ impl Findings {
 
     /// Whether something came later that comes only after all parts of a transaction, which changes `row`, were on stable media.
     pub(super) fn was_complete(&self, number: u64, row: u64) -> bool {
-        !self.is_last(number) || self.rows.get(&row).is_some_and(|later| *later > number)
-    }
-
-    /// Whether a transaction is the last one of its segment.
-    pub(super) fn is_last(&self, number: u64) -> bool {
-        self.transactions.get(&number).is_none_or(|found| self.segments[found.segment as usize] == number)
+        let segment = self.transactions.get(&number).map_or(0, |found| self.segments[found.segment as usize]);
+        segment.max(self.rows.get(&row).copied().unwrap_or(0)) > number
     }
 
     fn take(&mut self, transaction: &Transaction<'_>, header: &[u8], segment: u32, cursor: &Cursor) {

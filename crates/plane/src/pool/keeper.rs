@@ -461,6 +461,10 @@ impl Keeper {
             }
         }
         for end in End::BOTH {
+            // One that did not take its head, and cannot be spared, keeps its tail as it is.
+            if self.shared().has_failed() && end == End::Tail {
+                return;
+            }
             let place = self.shared().geometry.label_place(end);
             self.write_everywhere(place, |slot| {
                 let mut label = self.label.clone();

@@ -119,19 +119,22 @@ impl PoolCore {
             columns.into_change_with(slot, gone & !(1 << slot), self.awaited(number, stuck) & !(1 << slot))
         };
         let Some(change) = change else { return };
-        // From here on requests use what the slot has of this row; they wait for its lock.
-        shared.states.advance(slot, number + 1);
+        // Once the cursor has passed requests use what the slot has of this row; they wait for its lock.
         if change.touched == 1 << slot {
+            shared.states.advance(slot, number + 1);
             // Nobody reads it before the cursor is durable, which comes after a flush: it need not be in the journal.
             self.note(&change, 0);
             // A member that does not take them is out afterwards.
             self.write_places(vec![change]).await;
         } else {
             let (committed, result) = self.commit(vec![change]).await;
-            self.put_in_place(committed, locked);
-            if let Err(error) = result {
-                tracing::error!(pool = shared.name, "row {number} could not be rebuilt: {error}");
+            match result {
+                Ok(()) => shared.states.advance(slot, number + 1),
+                Err(error) => {
+                    tracing::error!(pool = shared.name, "row {number} could not be rebuilt: {error}");
+                }
             }
+            self.put_in_place(committed, locked);
         }
     }
 

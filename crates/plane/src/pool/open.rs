@@ -219,6 +219,13 @@ impl Pool {
     async fn start(mut self, ring: &Ring) -> Result<Pool, PoolError> {
         let (mut label, receiver) = self.take_seed().expect("nobody else has it yet");
         let shared = self.shared.clone();
+        let is_missed = |(slot, entry): (usize, &Slot)| {
+            shared.member(slot).is_none() && !matches!(entry.state, SlotState::Out { .. })
+        };
+        if label.slots.iter().enumerate().any(is_missed) {
+            // Of one that is not here the labels may be one generation ahead: they were being written when it went.
+            label.generation += 1;
+        }
         for slot in 0..label.slots.len() {
             let state = &mut label.slots[slot].state;
             match *state {

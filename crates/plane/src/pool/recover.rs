@@ -1,7 +1,6 @@
 //! After a power cut: what the journal says is made again, in full or in part, or dropped. docs/formats/pool.md, "After a
 //! power cut".
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -9,7 +8,7 @@ use std::sync::atomic::Ordering;
 use ring::Buffer;
 
 use super::column::{Block, Columns};
-use super::core::{NO_CHECKSUM, PoolCore};
+use super::core::PoolCore;
 use super::events::Counters;
 use super::findings::{Findings, Found};
 use super::format::transaction::Update;
@@ -22,9 +21,6 @@ use crate::request::Request;
 /// Numbers that a member that is away may have seen beyond those that are here: the transactions that were under way, one
 /// for each core. They are not given again, else its old parts would be taken for those of new transactions when it is back.
 const UNSEEN: u64 = 1 << 16;
-
-/// Of updates that cannot be made, by transaction and place in it: the blocks, by slot and column, that lie in their places.
-type InPlace = BTreeMap<(u64, usize), Vec<(usize, usize)>>;
 
 /// Columns of a row.
 type Place = (u64, Range<usize>);
@@ -72,10 +68,9 @@ impl PoolCore {
     /// Reads the journals of all members, and makes what is not retired. `retired`: what the labels say.
     pub(super) async fn recover(self: &Rc<Self>, retired: u64) {
         let findings = self.find(retired).await;
-        let in_place = self.look_in_places(&findings).await;
         let mut uneven = Vec::new();
         for (number, found) in findings.transactions.range(findings.retired..) {
-            self.replay(*number, found, &findings, &in_place, &mut uneven).await;
+            self.replay(*number, found, &findings, &mut uneven).await;
         }
         // Only now every block of a column is what it was last, and those without a part follow from the others.
         for (row, positions) in uneven {
@@ -123,34 +118,6 @@ impl PoolCore {
         updates
     }
 
-    /// Which blocks of updates that cannot be made lie in their places, before anything is written there. Only of the last
-    /// transactions of segments: of others it is known that they were complete.
-    async fn look_in_places(&self, findings: &Findings) -> InPlace {
-        let mut in_place = InPlace::new();
-        for (number, found) in findings.transactions.range(findings.retired..) {
-            if !findings.is_last(*number) {
-                continue;
-            }
-            for (index, replay) in self.read_updates(found).await.iter().enumerate() {
-                let (row, gone) = (replay.head.row, self.gone(replay.head.row));
-                let erase = replay.head.kind == Kind::Erase;
-                if erase || is_made(Row::new(self.geometry(), row), gone, replay.head.touched, replay.right) {
-                    continue;
-                }
-                let mut there = Vec::new();
-                for slot in members(replay.head.touched & !gone) {
-                    let blocks = self.read_place(slot, replay).await;
-                    let entries = replay.wanted(slot).iter();
-                    let fitting = blocks.chunks_exact(BLOCK).zip(entries).enumerate();
-                    let fitting = fitting.filter(|(_, (block, entry))| block_entry(block) == **entry);
-                    there.extend(fitting.map(|(column, _)| (slot, column)));
-                }
-                in_place.insert((*number, index), there);
-            }
-        }
-        in_place
-    }
-
     /// What lies in the places of an update's blocks; zeroes where it cannot be read.
     async fn read_place(&self, slot: usize, replay: &Replay) -> Buffer {
         let place = self.geometry().unit_place(replay.head.row) + (replay.start() * BLOCK) as u64;
@@ -162,34 +129,23 @@ impl PoolCore {
         number: u64,
         found: &Found,
         findings: &Findings,
-        in_place: &InPlace,
         uneven: &mut Vec<Place>,
     ) {
-        for (index, replay) in self.read_updates(found).await.into_iter().enumerate() {
+        for replay in self.read_updates(found).await {
             let head = replay.head;
             let gone = self.gone(head.row);
-            let is_begun = || {
-                let there = in_place.get(&(number, index));
-                there.is_some_and(|there| there.iter().any(|&block| self.is_news(&replay, block)))
-            };
             let place = (head.row, replay.positions());
             if is_made(Row::new(self.geometry(), head.row), gone, head.touched, replay.right) {
                 if self.make(replay, gone).await {
                     uneven.push(place);
                 }
-            } else if findings.was_complete(number, head.row) || is_begun() {
+            } else if findings.was_complete(number, head.row) {
                 self.make_in_part(replay, gone).await;
                 uneven.push(place);
             } else {
                 Counters::count(&self.shared.counters.dropped);
             }
         }
-    }
-
-    /// Whether a block's entry is another one than before its update.
-    fn is_news(&self, replay: &Replay, (slot, column): (usize, usize)) -> bool {
-        let before = self.shared.table.entry(slot, replay.head.row, replay.start() + column);
-        before != NO_CHECKSUM && before != self.table_entry(replay.wanted(slot)[column])
     }
 
     /// What every change of a row does to the bitmap.
