@@ -212,7 +212,7 @@ impl<'a> Columns<'a> {
 
     /// The change that these columns are, after the data units of `units` got new bytes: those, what of the others
     /// turned out to be lost, and parity, which is lost where one of them is. `None` when a unit is lost whose slot is among
-    /// `awaited`: it may come back and still have it.
+    /// `awaited`: it may come back and still have it; and when new bytes are of a slot that is gone, and there is no parity.
     pub(super) fn into_change(mut self, units: u64, gone: Slots, awaited: Slots) -> Option<Change> {
         let mut touched = members(units).fold(0, |slots, unit| slots | set(self.row.copies(unit)));
         let mut torn = Vec::new();
@@ -229,6 +229,9 @@ impl<'a> Columns<'a> {
                 torn.push(index);
                 touched |= 1 << slot;
             }
+        }
+        if !torn.is_empty() && members(units).any(|unit| gone & 1 << self.row.copies(unit).start != 0) {
+            return None;
         }
         self.compute_parity();
         // Parity over zeroes in the place of what is lost would give those zeroes as good when the slot is out.

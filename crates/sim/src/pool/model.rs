@@ -165,7 +165,7 @@ impl Model {
     }
 
     /// More members than redundancy replaces have lost parts of the journal: nothing is left that says what was written
-    /// after what. Each sector holds something that it was written with since it was settled, and nothing older.
+    /// after what. Each sector holds something that it was written with since it was settled and kept, and nothing older.
     pub fn doubt(&mut self) {
         let now = self.tick();
         for (sector, past) in self.sectors.iter_mut().zip(&self.past) {
@@ -177,8 +177,8 @@ impl Model {
         }
     }
 
-    /// Nothing is under way, and the sectors were read: from now on they hold that.
-    pub fn settle(&mut self, run: Run, bytes: &[u8]) -> Result<(), Failure> {
+    /// Nothing is under way, and the sectors were read: from now on they hold that. `kept`: it is not only in the journal.
+    pub fn settle(&mut self, run: Run, bytes: &[u8], kept: bool) -> Result<(), Failure> {
         let begun = self.begin_read();
         self.end_read(run, begun, bytes)?;
         for (index, bytes) in bytes.chunks_exact(SECTOR).enumerate() {
@@ -186,7 +186,9 @@ impl Model {
             let value = value_of(bytes, number).expect("it was recognised above");
             let now = self.now;
             self.sectors[number] = vec![Candidate { value, begun: now, ended: Some(now), over: None }];
-            self.past[number] = vec![value];
+            if kept {
+                self.past[number] = vec![value];
+            }
         }
         Ok(())
     }
@@ -240,7 +242,7 @@ mod tests {
         model.end_write(ONE, one, false);
         model.cut();
         assert!(read(&mut model, 0));
-        model.settle(ONE, &bytes(value)).unwrap();
+        model.settle(ONE, &bytes(value), true).unwrap();
         assert!(!read(&mut model, 0));
     }
 
@@ -254,14 +256,14 @@ mod tests {
         };
         let old = write(&mut model);
         let settled = write(&mut model);
-        model.settle(ONE, &bytes(settled)).unwrap();
+        model.settle(ONE, &bytes(settled), true).unwrap();
         let newer = write(&mut model);
         let newest = write(&mut model);
         assert!(!read(&mut model, settled) && !read(&mut model, newer) && read(&mut model, newest));
         model.doubt();
         assert!(!read(&mut model, 0) && !read(&mut model, old));
         assert!(read(&mut model, settled) && read(&mut model, newer) && read(&mut model, newest));
-        model.settle(ONE, &bytes(newer)).unwrap();
+        model.settle(ONE, &bytes(newer), true).unwrap();
         assert!(!read(&mut model, settled) && !read(&mut model, newest));
     }
 

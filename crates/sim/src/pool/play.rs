@@ -416,7 +416,9 @@ impl History {
         let Ok(buffer) = self.read_bytes(volume, &bytes)? else { return Ok(false) };
         let run =
             Run { first: self.base(volume) + bytes.start as usize / SECTOR, count: buffer.len() / SECTOR };
-        let settled = self.control.model.borrow_mut().settle(run, &buffer);
+        // An opening with enough members puts everything in its place.
+        let kept = !self.control.atlas.borrow().is_broken();
+        let settled = self.control.model.borrow_mut().settle(run, &buffer, kept);
         settled.map_err(|Failure(why)| {
             Failure(format!("reading volume {volume} back at {}: {why}", bytes.start))
         })?;

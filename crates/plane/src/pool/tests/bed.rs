@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 
 use ring::sim::{Node, World};
 use ring::{Buffer, File, Reactor, Ring};
@@ -9,7 +10,9 @@ use ring::{Buffer, File, Reactor, Ring};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::pool::format::Geometry;
-use crate::pool::{Handle, Level, Member, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub};
+use crate::pool::{
+    Handle, Level, Member, MemberState, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub,
+};
 use crate::request::{Extent, Request, Verb};
 
 /// Bytes of each member.
@@ -28,7 +31,8 @@ pub struct Bed {
 struct Running {
     core: Rc<PoolCore>,
     disk: Rc<PoolDisk>,
-    _locks: Vec<File>,
+    /// Held for as long as the members are used.
+    locks: Vec<File>,
     reactor: Reactor,
 }
 
@@ -91,8 +95,26 @@ impl Bed {
             Ok::<_, PoolError>((core, disk, locks))
         });
         let (core, disk, locks) = opened.unwrap()?;
-        self.running = Some(Running { core, disk, _locks: locks, reactor });
+        self.running = Some(Running { core, disk, locks, reactor });
         Ok(())
+    }
+
+    /// Begins to open the pool; the power goes after a while.
+    pub fn start_in_vain(&mut self, patience: Duration) {
+        let reactor = self.machine.reactor();
+        let (ring, places) = (reactor.ring().clone(), self.places());
+        reactor.ring().spawn_later(async move {
+            let (members, _locks) = members(&ring, places, None).await;
+            drop(Pool::open(&ring, "tank", members, 1).await);
+        });
+        self.world.run_for(patience).unwrap();
+        self.machine.power_cut();
+    }
+
+    /// Begins a write, which nobody waits for.
+    pub fn begin_write(&self, offset: u64, bytes: &[u8]) {
+        let (disk, buffer) = (self.disk(), Buffer::copy_of(bytes));
+        self.ring().spawn_later(async move { drop(disk.submit(Request::write(offset, buffer)).await) });
     }
 
     pub fn core(&self) -> &Rc<PoolCore> {
@@ -160,6 +182,29 @@ impl Bed {
         let ring = self.ring();
         let open = async move { Member::open(&ring, Place::Path(path), Some(MEMBER), None).await.unwrap() };
         self.world.block_on(&self.running.as_ref().unwrap().reactor, open).unwrap()
+    }
+
+    pub fn state(&self, slot: usize) -> MemberState {
+        self.handle().status().members[slot].state.clone()
+    }
+
+    /// Lets the pool know that a member is not to be used, until it does.
+    pub fn take_out(&self, slot: usize) {
+        self.handle().offline(slot).unwrap();
+        self.world.run_until(|| self.state(slot) == MemberState::Out).unwrap();
+    }
+
+    /// Gives a slot that is out a new member.
+    pub fn renew(&mut self, slot: usize) {
+        self.machine.remove_file(&self.path(slot)).ok();
+        let (member, lock) = self.member(self.path(slot));
+        self.handle().online(slot, member).unwrap();
+        self.running.as_mut().unwrap().locks.extend(lock);
+    }
+
+    /// Waits until a member is in sync.
+    pub fn rebuild_of(&self, slot: usize) {
+        self.world.run_until(|| self.state(slot) == MemberState::InSync).unwrap();
     }
 
     /// Waits until all members are in sync.

@@ -1,0 +1,374 @@
+//! What went wrong once, each by its cause: docs/concepts/simulation.md.
+
+use std::time::Duration;
+
+use super::bed::Bed;
+use crate::error::ErrorKind;
+use crate::pool::format::{BLOCK, End};
+use crate::pool::{Level, MemberState};
+
+fn bytes(value: u8) -> Vec<u8> {
+    vec![value; BLOCK]
+}
+
+fn is_rebuilding(bed: &Bed, slot: usize) -> bool {
+    matches!(bed.state(slot), MemberState::Rebuilding { .. })
+}
+
+/// A member that is away has a transaction that was under way when it went. The next one on the others had the same number,
+/// and when it was back its part was taken for one of that.
+#[test]
+fn numbers_that_a_member_that_is_away_may_have_are_not_given_again() {
+    for seed in 0..40 {
+        let mut bed = Bed::new(200 + seed, Level::Raid1, 2, 16 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        // The part on member 1 is not there when the power goes; that on member 0 is.
+        bed.machine.slow_down(&bed.path(1), 10_000);
+        bed.begin_write(0, &bytes(2));
+        bed.world.run_for(Duration::from_millis(2)).unwrap();
+        bed.power_cut();
+        bed.machine.slow_down(&bed.path(1), 1);
+        bed.machine.detach(&bed.path(0));
+        bed.start().unwrap();
+        let old = bed.read(0, BLOCK).unwrap();
+        assert!(old == bytes(1) || old == bytes(2));
+        bed.write(0, &bytes(3)).unwrap();
+        bed.power_cut();
+        bed.machine.attach(&bed.path(0));
+        bed.start().unwrap();
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(3)), "seed {seed}");
+        bed.rebuild();
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(3)), "seed {seed}");
+    }
+}
+
+/// A checkpoint had begun when a member's flush failed: rows changed before it were forgotten, and what was not durable there
+/// was given as good when it was back.
+#[test]
+fn rows_changed_before_a_flush_that_failed_are_remembered() {
+    for seed in 0..8 {
+        let mut bed = Bed::new(300 + seed, Level::Raid1, 2, 16 << 10);
+        for row in 0..12 {
+            bed.write(row * (16 << 10), &bytes(7)).unwrap();
+        }
+        bed.settle();
+        bed.machine.fail_flushes(&bed.path(1));
+        bed.world.run_for(Duration::from_secs(30)).unwrap();
+        assert_eq!(bed.state(1), MemberState::Out);
+        bed.power_cut();
+        bed.machine.repair(&bed.path(1));
+        bed.start().unwrap();
+        bed.rebuild();
+        bed.kill();
+        bed.machine.detach(&bed.path(0));
+        bed.start().unwrap();
+        for row in 0..12 {
+            assert_eq!(bed.read(row * (16 << 10), BLOCK), Ok(bytes(7)), "seed {seed}, row {row}");
+        }
+    }
+}
+
+/// The journal forgot what was in one place of its page of the table only: with that place lost, the blocks were zeroes.
+#[test]
+fn the_journal_keeps_what_is_in_one_place_of_a_page_only() {
+    let mut bed = Bed::new(400, Level::Single, 1, 16 << 10);
+    bed.write(0, &bytes(9)).unwrap();
+    bed.settle();
+    let places = bed.geometry().table_page_place(0, 0)..bed.geometry().table_page_place(1, 0);
+    bed.machine.drop_writes(&bed.path(0), places, 1);
+    // One checkpoint, of which that was the page.
+    bed.world.run_for(Duration::from_secs(6)).unwrap();
+    bed.kill();
+    bed.start().unwrap();
+    assert_eq!(bed.read(0, BLOCK), Ok(bytes(9)));
+}
+
+/// A recovery made a block from another member's part, and noted it in the table before it was durable.
+#[test]
+fn what_a_recovery_makes_is_durable_before_the_table_says_so() {
+    for seed in 0..120 {
+        let mut bed = Bed::new(500 + seed, Level::Raid1, 2, 16 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        bed.machine.slow_down(&bed.path(1), 10_000);
+        bed.begin_write(0, &bytes(2));
+        bed.world.run_for(Duration::from_millis(2)).unwrap();
+        bed.power_cut();
+        bed.machine.slow_down(&bed.path(1), 1);
+        bed.start_in_vain(Duration::from_micros(2500 + 40 * seed));
+        bed.machine.detach(&bed.path(0));
+        bed.start().unwrap();
+        let found = bed.read(0, BLOCK);
+        assert!(found == Ok(bytes(1)) || found == Ok(bytes(2)), "seed {seed}: {:?}", found.err());
+    }
+}
+
+/// While the members that are left took in the state of the one that had failed, an older label of another one, which was
+/// being rebuilt then, was taken for that of a half that went its own way.
+#[test]
+fn a_member_that_was_never_used_alone_is_no_half_of_its_own() {
+    let mut bed = Bed::new(600, Level::Raid1, 3, 16 << 10);
+    bed.write(0, &bytes(1)).unwrap();
+    bed.settle();
+    // 1 and 2 are out, and come back; 2 goes away with a label that says that 1 is not in sync.
+    bed.kill();
+    bed.machine.detach(&bed.path(1));
+    bed.machine.detach(&bed.path(2));
+    bed.start().unwrap();
+    bed.write(0, &bytes(2)).unwrap();
+    bed.kill();
+    bed.machine.attach(&bed.path(2));
+    bed.start().unwrap();
+    bed.world.run_for(Duration::from_millis(1)).unwrap();
+    bed.kill();
+    bed.machine.detach(&bed.path(2));
+    bed.machine.attach(&bed.path(1));
+    bed.start().unwrap();
+    bed.rebuild_of(1);
+    // Then 0 fails, and all come together again.
+    bed.kill();
+    bed.machine.detach(&bed.path(0));
+    bed.start().unwrap();
+    bed.write(0, &bytes(3)).unwrap();
+    bed.kill();
+    bed.machine.attach(&bed.path(2));
+    bed.start().unwrap();
+    assert_eq!(bed.read(0, BLOCK), Ok(bytes(3)));
+}
+
+/// The label that was being written when a member went was one generation ahead of that of the others.
+#[test]
+fn a_label_that_was_being_written_is_no_half_of_its_own() {
+    for seed in 0..60 {
+        let mut bed = Bed::new(700 + seed, Level::Raid1, 2, 16 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        bed.machine.slow_down(&bed.path(1), 2_000);
+        // A checkpoint writes labels.
+        bed.world.run_for(Duration::from_millis(5000 + 3 * seed)).unwrap();
+        bed.power_cut();
+        bed.machine.slow_down(&bed.path(1), 1);
+        bed.machine.detach(&bed.path(0));
+        bed.start().unwrap();
+        bed.write(0, &bytes(2)).unwrap();
+        bed.kill();
+        bed.machine.attach(&bed.path(0));
+        bed.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(2)), "seed {seed}");
+    }
+}
+
+#[test]
+fn two_halves_that_were_used_apart_are_refused() {
+    let mut bed = Bed::new(800, Level::Raid1, 2, 16 << 10);
+    bed.write(0, &bytes(1)).unwrap();
+    for (away, value) in [(0, 2), (1, 3)] {
+        bed.kill();
+        bed.machine.attach(&bed.path(1 - away));
+        bed.machine.detach(&bed.path(away));
+        bed.start().unwrap();
+        bed.write(0, &bytes(value)).unwrap();
+    }
+    bed.kill();
+    bed.machine.attach(&bed.path(1));
+    let refused = bed.start().unwrap_err().to_string();
+    assert!(refused.contains("each used without the other"), "{refused}");
+}
+
+/// A member that answers nothing kept the opening waiting for ever.
+#[test]
+fn an_opening_does_not_wait_for_a_member_that_does_not_answer() {
+    let mut bed = Bed::new(900, Level::Raid1, 2, 16 << 10);
+    bed.write(0, &bytes(1)).unwrap();
+    bed.settle();
+    bed.kill();
+    bed.machine.stall(&bed.path(1));
+    let begin = bed.world.now();
+    bed.start().unwrap();
+    assert!(bed.world.now().since(begin) < Duration::from_secs(60));
+    assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)));
+    bed.machine.release(&bed.path(1));
+}
+
+/// Whoever waited for a bit of the bitmap waited for ever once nothing was written any more.
+#[test]
+fn a_write_to_a_pool_that_has_failed_ends() {
+    for seed in 0..20 {
+        let bed = Bed::new(1000 + seed, Level::Raid1, 2, 16 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        bed.take_out(1);
+        bed.machine.fail_writes(&bed.path(0), bed.geometry().bitmap_place(0)..bed.geometry().bitmap_place(1));
+        // In a row of another bit than the first one.
+        let row = bed.geometry().row_bytes() * u64::from(bed.geometry().rows_per_bit);
+        let result = bed.write(row * (1 + seed % 3), &bytes(2));
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Failed, "seed {seed}");
+    }
+}
+
+/// Parity was computed over zeroes in the place of what was lost, and gave them as good when that member was away.
+#[test]
+fn nothing_follows_from_what_is_lost() {
+    for (level, slots) in [(Level::Raid5, 4), (Level::Raid6, 5)] {
+        let mut bed = Bed::new(1100, level, slots, 4 << 10);
+        let row_bytes = bed.geometry().row_bytes();
+        bed.write(0, &vec![5; row_bytes as usize]).unwrap();
+        bed.settle();
+        let redundancy = usize::from(bed.geometry().redundancy());
+        // Row 0 has its data in slots 0 and on, or 1 and on, and parity in the last ones.
+        let (first, lost) = (slots - redundancy, slots - redundancy - 1);
+        bed.kill();
+        for slot in first..slots {
+            bed.machine.detach(&bed.path(slot));
+        }
+        bed.start().unwrap();
+        bed.write(bed.volume - row_bytes, &bytes(6)).unwrap();
+        let place = bed.geometry().unit_place(0);
+        bed.machine.corrupt(&bed.path(lost), place..place + BLOCK as u64);
+        bed.kill();
+        for slot in first..slots {
+            bed.machine.attach(&bed.path(slot));
+            bed.machine.remove_file(&bed.path(slot)).unwrap();
+        }
+        bed.start().unwrap();
+        for slot in first..slots {
+            bed.renew(slot);
+        }
+        bed.rebuild();
+        for away in 0..slots {
+            for block in 0..row_bytes / BLOCK as u64 {
+                let found = bed.read(block * BLOCK as u64, BLOCK);
+                assert!(found.is_err() || found == Ok(vec![5; BLOCK]), "{level}, {away}, block {block}");
+            }
+            bed.kill();
+            bed.machine.detach(&bed.path(away));
+            bed.start().unwrap();
+            for block in 0..row_bytes / BLOCK as u64 {
+                let found = bed.read(block * BLOCK as u64, BLOCK);
+                assert!(
+                    found.is_err() || found == Ok(vec![5; BLOCK]),
+                    "{level} without {away}, block {block}"
+                );
+            }
+            bed.kill();
+            bed.machine.attach(&bed.path(away));
+            bed.start().unwrap();
+            bed.rebuild();
+        }
+    }
+}
+
+/// An acknowledged transaction of which too few members still had their part was taken for one that never was complete.
+#[test]
+fn what_was_acknowledged_and_is_gone_is_lost_and_not_what_was_before() {
+    for (level, slots) in [(Level::Single, 1), (Level::Raid1, 2), (Level::Raid5, 3)] {
+        let mut bed = Bed::new(1200, level, slots, 4 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        bed.kill();
+        bed.start().unwrap();
+        let geometry = bed.geometry();
+        for slot in 0..slots {
+            let place = geometry.unit_place(0);
+            bed.machine.drop_writes(&bed.path(slot), place..place + BLOCK as u64, 1);
+        }
+        bed.write(0, &bytes(2)).unwrap();
+        bed.write(bed.volume - BLOCK as u64, &bytes(3)).unwrap();
+        bed.settle();
+        bed.kill();
+        // The first block behind the first header.
+        let payload = geometry.segment_place(0) + BLOCK as u64;
+        for slot in 0..slots {
+            bed.machine.corrupt(&bed.path(slot), payload..payload + BLOCK as u64);
+        }
+        bed.start().unwrap();
+        assert_eq!(bed.read(0, BLOCK), Err(ErrorKind::Medium), "{level}");
+        assert_eq!(bed.read(bed.volume - BLOCK as u64, BLOCK), Ok(bytes(3)), "{level}");
+        bed.write(0, &bytes(4)).unwrap();
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(4)), "{level}");
+    }
+}
+
+/// A header that was damaged hid everything behind it, though another member had the same.
+#[test]
+fn a_header_that_is_damaged_hides_nothing_that_another_member_has() {
+    let mut bed = Bed::new(1300, Level::Raid1, 2, 16 << 10);
+    bed.write(0, &bytes(1)).unwrap();
+    bed.write(16 << 10, &bytes(2)).unwrap();
+    bed.settle();
+    let geometry = bed.geometry();
+    let first = geometry.segment_place(0);
+    bed.kill();
+    // The first header of one, the second one of the other: both have what the other one lacks.
+    let second = first + 2 * BLOCK as u64;
+    bed.machine.corrupt(&bed.path(0), first..first + BLOCK as u64);
+    bed.machine.corrupt(&bed.path(1), second..second + 2 * BLOCK as u64);
+    for row in 0..2 {
+        let place = geometry.unit_place(row);
+        for slot in 0..2 {
+            bed.machine.corrupt(&bed.path(slot), place..place + BLOCK as u64);
+        }
+    }
+    bed.start().unwrap();
+    assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)));
+    assert_eq!(bed.read(16 << 10, BLOCK), Ok(bytes(2)));
+}
+
+/// A row of a member that was being rebuilt was good in memory only, and a write acknowledged by that alone.
+#[test]
+fn a_write_that_only_a_member_being_rebuilt_took_is_not_acknowledged() {
+    let mut bed = Bed::new(1400, Level::Raid1, 2, 16 << 10);
+    bed.write(0, &vec![1; bed.volume as usize]).unwrap();
+    bed.settle();
+    bed.take_out(1);
+    bed.renew(1);
+    bed.world.run_until(|| matches!(bed.state(1), MemberState::Rebuilding { rows: 3.. })).unwrap();
+    let journal = bed.geometry().journal..bed.geometry().bitmap;
+    bed.machine.fail_writes(&bed.path(0), journal);
+    assert_eq!(bed.write(0, &bytes(2)).unwrap_err().kind(), ErrorKind::Failed);
+    assert!(is_rebuilding(&bed, 1));
+}
+
+/// What a failed pool had rebuilt was noted as good, though it was not durable.
+#[test]
+fn no_member_is_in_sync_that_a_failed_pool_rebuilt() {
+    let mut bed = Bed::new(1500, Level::Raid1, 2, 16 << 10);
+    bed.write(0, &vec![1; bed.volume as usize]).unwrap();
+    bed.settle();
+    bed.take_out(1);
+    bed.renew(1);
+    bed.world.run_until(|| is_rebuilding(&bed, 1)).unwrap();
+    bed.machine.fail_flushes(&bed.path(0));
+    bed.world.run_for(Duration::from_secs(60)).unwrap();
+    bed.power_cut();
+    bed.machine.repair(&bed.path(0));
+    bed.start().unwrap();
+    assert!(is_rebuilding(&bed, 1), "{:?}", bed.state(1));
+    bed.rebuild();
+    bed.kill();
+    bed.machine.detach(&bed.path(0));
+    bed.start().unwrap();
+    assert_eq!(bed.read(0, bed.volume as usize), Ok(vec![1; bed.volume as usize]));
+}
+
+/// Head and tail were both being written when the power went: a member that cannot be spared was not waited for.
+#[test]
+fn the_tail_of_a_label_is_not_written_before_its_head_is_durable() {
+    for seed in 0..20 {
+        let mut bed = Bed::new(1600 + seed, Level::Raid0, 2, 16 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        // From here on only the label does not get anywhere.
+        bed.world.run_for(Duration::from_millis(4990)).unwrap();
+        bed.machine.stall(&bed.path(1));
+        bed.world.run_for(Duration::from_secs(200)).unwrap();
+        let tail = bed.geometry().label_place(End::Tail);
+        let before = bed.machine.file_bytes(&bed.path(1), tail, BLOCK);
+        bed.power_cut();
+        bed.machine.release(&bed.path(1));
+        assert!(bed.machine.file_bytes(&bed.path(1), tail, BLOCK) == before, "seed {seed}");
+        bed.start().unwrap();
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)), "seed {seed}");
+    }
+}
