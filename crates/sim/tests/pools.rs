@@ -1,5 +1,5 @@
-//! Pools over many seeds. `FELS_SEEDS=N` runs more of them, `FELS_SEED=n` one again. Beyond redundancy the count ends before
-//! the first seeds that still fail, which are listed in docs/concepts/simulation.md.
+//! Pools over many seeds. `FELS_SEEDS=N` runs more of them, `FELS_SEED=n` one again. What they notice when the product is
+//! broken is in docs/concepts/simulation.md.
 
 use sim::pool;
 use sim::seeds::{run, run_beside_others, run_twice};
@@ -11,7 +11,7 @@ fn pools_within_redundancy() {
 
 #[test]
 fn pools_beyond_redundancy() {
-    run("pools_beyond_redundancy", pool::beyond_redundancy, 5);
+    run("pools_beyond_redundancy", pool::beyond_redundancy, 2000);
 }
 
 #[test]

@@ -108,15 +108,12 @@ impl Keeper {
                 // Somebody took a number before.
                 self.shared().sealed.store(false, Ordering::SeqCst);
             }
-            let changed =
-                self.shared().next.load(Ordering::SeqCst) != checkpointed || !self.is_written_twice();
             let message = if self.shared().stops() {
                 let Some(message) = ring.timeout(SETTLE, messages.receive()).await else { continue };
                 message
-            } else if changed {
-                ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             } else {
-                messages.receive().await
+                // Also when there is nothing to do: no message says that something was changed.
+                ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             };
             match message {
                 Some(Message::Out { slot, cause }) => self.take_out(slot, cause).await,
