@@ -28,6 +28,8 @@ pub struct Atlas {
     unknown: BTreeMap<Column, Slots>,
     /// Blocks that may be lost, or were for a time: more was bad than redundancy replaces.
     doomed: BTreeMap<Column, Slots>,
+    /// Members of which a page of the table can be read at one place only: it may be the older one.
+    halved: Slots,
     /// There was a time without enough members: any request of that time may have failed.
     broken: bool,
 }
@@ -35,7 +37,8 @@ pub struct Atlas {
 impl Atlas {
     /// All is well.
     pub fn new(geometry: Geometry, volumes: Vec<VolumeEntry>) -> Atlas {
-        Atlas { geometry, volumes, away: 0, unknown: BTreeMap::new(), doomed: BTreeMap::new(), broken: false }
+        let (unknown, doomed) = (BTreeMap::new(), BTreeMap::new());
+        Atlas { geometry, volumes, away: 0, unknown, doomed, halved: 0, broken: false }
     }
 
     /// The rows of the volumes.
@@ -82,6 +85,7 @@ impl Atlas {
     /// lies in the place of one that is damaged, as nobody can tell then what is missing in it.
     pub fn look_at_tables(&mut self, node: &Node, pool: &Id) -> bool {
         let mut honest = true;
+        self.halved = 0;
         for slot in 0..usize::from(self.geometry.slots) {
             let damage = node.damage(&path(slot));
             let plants = node.planted(&path(slot));
@@ -102,10 +106,13 @@ impl Atlas {
                 for place in (0..2).map(|copy| self.geometry.table_page_place(page, copy)) {
                     let bytes = node.file_bytes(&path(slot), place, BLOCK as usize).unwrap_or_default();
                     let decoded = TablePage::decode(&bytes, pool, slot as u16, page);
-                    if let Some((generation, entries)) = decoded.filter(|_| !unreadable(place))
-                        && best.as_ref().is_none_or(|best| generation > best.0)
-                    {
-                        best = Some((generation, entries.collect(), place));
+                    match decoded.filter(|_| !unreadable(place)) {
+                        Some((generation, entries)) => {
+                            if best.as_ref().is_none_or(|best| generation > best.0) {
+                                best = Some((generation, entries.collect(), place));
+                            }
+                        }
+                        None => self.halved |= 1 << slot,
                     }
                 }
                 let is_hit =
@@ -120,6 +127,11 @@ impl Atlas {
         }
         self.look(node);
         honest
+    }
+
+    /// The members of which an older page of the table may count, as the newer one cannot be read.
+    pub fn halved(&self) -> Slots {
+        self.halved
     }
 
     /// The members whose journal cannot be relied on now.

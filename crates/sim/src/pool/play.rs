@@ -27,7 +27,8 @@ struct History {
     random: fastrand::Rng,
     /// Where the hot spot is.
     hot: usize,
-    /// Two faults of one member met in one page of its table. What it says cannot be told from the truth.
+    /// Two faults of one member met in one page of its table, or in a page and the journal that has what is missing in it, while
+    /// redundancy was used up. What it says cannot be told from the truth.
     deceived: Cell<bool>,
 }
 
@@ -275,15 +276,20 @@ impl History {
 
     /// Before the pool is opened.
     fn look_at_media(&self) {
+        self.look_at_tables();
         let atlas = self.control.atlas.borrow();
         let lost = atlas.without_journal(&self.machine.node);
+        let halved = atlas.halved();
         let unused = self.machine.absent | self.machine.mute | self.machine.not_in_sync();
         drop(atlas);
         if !Row::new(&self.machine.geometry, 0).survives(lost | unused) && lost != 0 {
             self.note(format_args!("the journals of members {lost:b} have damage, {unused:b} are not used"));
             self.control.model.borrow_mut().doubt();
+            if lost & halved != 0 {
+                self.note("an old page of a table counts, and the journal lacks what is not in it");
+                self.deceived.set(true);
+            }
         }
-        self.look_at_tables();
     }
 
     fn look_at_tables(&self) {
