@@ -13,6 +13,7 @@ mod core;
 mod disk;
 mod events;
 pub mod format;
+mod gather;
 mod handle;
 mod join;
 mod journal;

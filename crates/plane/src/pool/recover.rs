@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use ring::Buffer;
+use smallvec::smallvec;
 
 use super::column::Columns;
 use super::core::PoolCore;
@@ -13,7 +14,7 @@ use super::events::Counters;
 use super::format::transaction::MAX_HEADER_BLOCKS;
 use super::format::{BLOCK, Cause, Kind, LOST, NotOne, Transaction, UNWRITTEN, UpdateHead, block_entry};
 use super::join::join;
-use super::journal::Change;
+use super::journal::{Blocks, Change};
 use super::layout::{Row, Slots, members, set};
 use crate::request::Request;
 
@@ -156,7 +157,7 @@ impl PoolCore {
         }
         let erase = head.kind == Kind::Erase;
         let blocks = parts.into_iter().filter_map(|(slot, part)| part.map(|part| (slot, part)));
-        let mut blocks: Vec<(usize, Buffer)> = blocks.collect();
+        let mut blocks: Blocks = blocks.collect();
         let mut lacking = if erase { 0 } else { head.touched & !gone & !right };
         if lacking != 0 {
             lacking = self.complete(head, entries, &mut blocks, lacking).await;
@@ -166,11 +167,11 @@ impl PoolCore {
             positions: positions.clone(),
             touched: head.touched,
             erase,
-            entries: entries.to_vec(),
-            blocks: if erase { Vec::new() } else { blocks },
+            entries: entries.into(),
+            blocks: if erase { Blocks::new() } else { blocks },
         };
         self.note(&change, gone);
-        if !self.write_places(vec![change]).await {
+        if !self.write_places(smallvec![change]).await {
             self.shared.fail_stop("what the journal has could not be written to its places");
         }
         (lacking != 0).then_some((head.row, positions))
@@ -182,7 +183,7 @@ impl PoolCore {
         self: &Rc<Self>,
         head: &UpdateHead,
         entries: &[u32],
-        blocks: &mut Vec<(usize, Buffer)>,
+        blocks: &mut Blocks,
         lacking: Slots,
     ) -> Slots {
         let start = usize::from(head.position);
@@ -228,7 +229,7 @@ impl PoolCore {
 
     async fn flush_members(&self) {
         let slots = self.geometry().slot_mask() & !self.shared.states.out();
-        let flushes = members(slots).map(|slot| self.ask(slot, Request::flush())).collect();
+        let flushes = members(slots).map(|slot| self.ask(slot, Request::flush()));
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result
                 && !self.fail(slot, Cause::WriteError, &trouble)
