@@ -43,6 +43,12 @@ impl Error {
         Error { kind, context, source: Some(source) }
     }
 
+    /// The same for another request that failed with this one; its cause is told once.
+    #[must_use]
+    pub fn again(&self) -> Error {
+        Error::new(self.kind, self.context)
+    }
+
     /// What kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.kind

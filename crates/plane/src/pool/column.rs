@@ -9,10 +9,10 @@ use ring::Buffer;
 use super::core::{Judged, NO_CHECKSUM, PoolCore, Trouble};
 use super::events::Counters;
 use super::format::{BLOCK, Cause, LOST, UNWRITTEN, block_entry};
+use super::gather::Part;
 use super::join::join;
-use super::journal::Change;
-use super::layout::{Piece, Row, Slots, members, set};
-use super::write::{Content, overlay, put_content};
+use super::journal::{Change, Entries};
+use super::layout::{Row, Slots, members, set};
 
 /// What one slot has of one column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +69,7 @@ impl<'a> Columns<'a> {
             let buffer = std::mem::take(&mut self.bytes[slot]);
             self.core.read_unit(slot, self.number, self.positions.start, buffer)
         });
-        let answers = join(reads.collect()).await;
+        let answers = join(reads).await;
         for (slot, answer) in members(slots).zip(answers) {
             match answer.result {
                 Ok(()) => self.bytes[slot] = answer.buffer,
@@ -191,22 +191,19 @@ impl<'a> Columns<'a> {
         std::mem::take(&mut self.bytes[slot])
     }
 
-    /// Puts what is to be written to a piece over the blocks of its slot. False when a block that is changed in part is
-    /// not known.
-    pub(super) fn overlay(&mut self, slot: usize, piece: &Piece, content: Content<'_>) -> bool {
-        let (bytes, states, positions) = (&mut self.bytes[slot], &mut self.states[slot], &self.positions);
+    /// Puts what is to be written over the blocks of a data unit. False when a block that is changed in part is not known.
+    pub(super) fn overlay(&mut self, unit: usize, part: &Part) -> bool {
+        let slot = self.row.copies(unit).start;
+        let geometry = self.core.geometry();
+        let Some(new) = part.put(geometry, unit, &self.positions, &mut self.bytes[slot]) else { return true };
+        let whole = new.start.div_ceil(BLOCK)..new.end / BLOCK;
         let mut fits = true;
-        overlay(piece, content, positions, |at, part, content| {
-            let whole = at.div_ceil(BLOCK)..(at + part.len()) / BLOCK;
-            let touched = at / BLOCK..(at + part.len()).div_ceil(BLOCK);
-            for index in touched {
-                if whole.contains(&index) {
-                    states[index] = Block::Good;
-                }
-                fits &= states[index] == Block::Good;
+        for index in new.start / BLOCK..new.end.div_ceil(BLOCK) {
+            if whole.contains(&index) {
+                self.states[slot][index] = Block::Good;
             }
-            put_content(bytes, at, part, content);
-        });
+            fits &= self.states[slot][index] == Block::Good;
+        }
         fits
     }
 
@@ -241,7 +238,8 @@ impl<'a> Columns<'a> {
             self.void(parity, index, LOST);
         }
         touched = (touched | self.row.parity_slots()) & !gone;
-        let entries = members(touched).flat_map(|slot| self.entries(slot).collect::<Vec<_>>()).collect();
+        let mut entries = Entries::new();
+        members(touched).for_each(|slot| entries.extend(self.entries(slot)));
         let blocks = members(touched).map(|slot| (slot, std::mem::take(&mut self.bytes[slot]))).collect();
         Some(Change {
             row: self.number,

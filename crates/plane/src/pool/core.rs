@@ -11,6 +11,7 @@ use ring::{Buffer, PooledFuture, Ring, Sender};
 use super::bitmap::Bitmap;
 use super::events::Counters;
 use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, block_entry};
+use super::gather::Gather;
 use super::journal::Journal;
 use super::keeper::Message;
 use super::layout::{Row, Slots};
@@ -23,7 +24,7 @@ use super::table::Table;
 use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
-use crate::request::{Extent, Request, Verb};
+use crate::request::{Completion, Extent, Io, Request, Verb};
 
 /// How often something is looked at that another core does.
 const LOOK: Duration = Duration::from_micros(100);
@@ -138,6 +139,7 @@ pub struct PoolCore {
     replaced: Cell<u64>,
     pub(super) waiting: Waiting,
     pub(super) journal: Journal,
+    pub(super) gather: Gather,
     /// Changes that are acknowledged and not yet in their places.
     pub(super) under_way: Cell<usize>,
 }
@@ -153,6 +155,7 @@ impl PoolCore {
             ring,
             waiting: Waiting::default(),
             journal: Journal::default(),
+            gather: Gather::default(),
             under_way: Cell::new(0),
         });
         core.open_members()?;
@@ -217,19 +220,25 @@ impl PoolCore {
         }
     }
 
-    /// One request to a member. A member that does not answer in time has failed.
+    /// One request to a member, to be waited for with others.
     pub(super) fn ask(&self, slot: usize, request: Request) -> PooledFuture<'_, Answer> {
-        PooledFuture::future(async move {
-            let Some(member) = self.member(slot) else {
-                return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
-            };
-            match self.ring.timeout(POOL_MEMBER_STALL, member.submit(request)).await {
-                Some(completion) => {
-                    Answer { result: completion.result.map_err(Trouble::Error), buffer: completion.buffer }
-                }
-                None => Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() },
-            }
-        })
+        PooledFuture::future(self.ask_one(slot, request))
+    }
+
+    /// One request to a member. A member that does not answer in time has failed.
+    pub(super) async fn ask_one(&self, slot: usize, request: Request) -> Answer {
+        let Some(member) = self.member(slot) else {
+            return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
+        };
+        let completion = match member.submit(request) {
+            // Memory answers at once.
+            Io::Ready(Some(completion)) => Some(completion),
+            waits => self.ring.timeout(POOL_MEMBER_STALL, waits).await,
+        };
+        match completion {
+            Some(Completion { result, buffer }) => Answer { result: result.map_err(Trouble::Error), buffer },
+            None => Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() },
+        }
     }
 
     /// Reads the blocks of a slot's unit from `position` on.
@@ -266,7 +275,7 @@ impl PoolCore {
         self.ask(slot, Request::plain(Verb::Discard, extent))
     }
 
-    fn place(&self, row: u64, position: usize) -> u64 {
+    pub(super) fn place(&self, row: u64, position: usize) -> u64 {
         self.geometry().unit_place(row) + (position * BLOCK) as u64
     }
 
@@ -317,6 +326,13 @@ impl PoolCore {
 pub(super) struct Locked {
     core: Rc<PoolCore>,
     row: u64,
+}
+
+impl Locked {
+    /// Only these parts of the row are going to change.
+    pub(super) fn narrow(&self, parts: u64) {
+        self.core.shared.locks.narrow(self.row, parts);
+    }
 }
 
 impl Drop for Locked {

@@ -6,15 +6,18 @@ use ring::{Buffer, PooledFuture};
 
 use super::core::PoolCore;
 use super::format::{RowExtent, UNWRITTEN, VolumeEntry};
-use super::join::join;
+use super::gather::Part;
+use super::join::{Several, join};
 use super::layout::{Piece, Row, members, pieces, set};
-use super::write::Content;
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
 use crate::request::{Completion, Extent, Geometry, Io, Request, Run, Verb};
 
-/// Rows and pieces that one request works on at once.
+/// Pieces that one request reads at once.
 const AT_ONCE: usize = 8;
+
+/// Rows that one request changes at once.
+const ROWS_AT_ONCE: usize = 32;
 
 /// One core's view of a volume on a pool.
 pub struct PoolDisk {
@@ -40,70 +43,79 @@ impl PoolDisk {
         PoolDisk { core, extents: entry.extents.clone(), geometry }
     }
 
-    /// The pieces of a run of the volume's bytes.
-    fn pieces(&self, extent: Extent) -> impl Iterator<Item = Piece> + '_ {
-        let pool = self.core.geometry();
-        let row_bytes = pool.row_bytes();
+    /// The runs of the pool's bytes that a run of the volume's is: offset and length of each.
+    fn runs(&self, extent: Extent) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let row_bytes = self.core.geometry().row_bytes();
         let mut before = 0;
-        let parts = self.extents.iter().filter_map(move |rows| {
+        self.extents.iter().filter_map(move |rows| {
             let (start, length) = (before, rows.rows * row_bytes);
             before += length;
             let from = extent.offset.max(start);
             let to = (extent.offset + extent.length).min(start + length);
             (from < to).then(|| (rows.first_row * row_bytes + from - start, to - from))
-        });
-        parts.flat_map(move |(offset, length)| pieces(pool, offset, length))
+        })
+    }
+
+    /// The pieces of a run of the volume's bytes.
+    fn pieces(&self, extent: Extent) -> impl Iterator<Item = Piece> + '_ {
+        let pool = self.core.geometry();
+        self.runs(extent).flat_map(move |(offset, length)| pieces(pool, offset, length))
     }
 
     async fn read(&self, request: Request) -> Completion {
-        let mut buffer = request.buffer;
-        let result = self.read_into(request.extent, &mut buffer).await;
-        Completion { result, buffer }
+        let Request { extent, buffer, .. } = request;
+        let mut pieces = self.pieces(extent);
+        let buffer = match (pieces.next(), pieces.next()) {
+            // Whole blocks of one member come straight to where they are wanted.
+            (Some(piece), None) if piece.is_whole() => match self.core.read_blocks(&piece, buffer).await {
+                (true, buffer) => return Completion { result: Ok(()), buffer },
+                (false, buffer) => buffer,
+            },
+            _ => buffer,
+        };
+        self.read_pieces(extent, buffer).await
     }
 
-    async fn read_into(&self, extent: Extent, buffer: &mut Buffer) -> Result<(), Error> {
-        let mut rest: &mut [u8] = buffer;
+    async fn read_pieces(&self, extent: Extent, mut buffer: Buffer) -> Completion {
+        let mut rest: &mut [u8] = &mut buffer;
         let mut pieces = self.pieces(extent).peekable();
         while pieces.peek().is_some() {
-            let mut reads = Vec::with_capacity(AT_ONCE);
+            let mut reads = Several::new();
             for piece in pieces.by_ref().take(AT_ONCE) {
                 let (out, more) = std::mem::take(&mut rest).split_at_mut(piece.length);
                 rest = more;
                 reads.push(PooledFuture::future(self.core.read_piece(piece, out)));
             }
             for result in join(reads).await {
-                result?;
+                if let Err(error) = result {
+                    return Completion { result: Err(error), buffer };
+                }
             }
         }
-        Ok(())
+        Completion { result: Ok(()), buffer }
     }
 
-    async fn write(&self, request: Request) -> Completion {
-        let result = self.change(request.extent, Some(&request.buffer)).await;
-        Completion { result, buffer: request.buffer }
-    }
-
-    /// Writes `bytes`, or zeroes, to an extent, row by row.
-    async fn change(&self, extent: Extent, bytes: Option<&[u8]>) -> Result<(), Error> {
+    /// Writes `buffer`, or zeroes if it is empty, to an extent.
+    async fn change(&self, extent: Extent, buffer: Buffer) -> Completion {
+        let core = &self.core;
+        let job = core.gather.begin(buffer);
+        let row_bytes = core.geometry().row_bytes();
         let mut at = 0;
-        let mut rows: Vec<(u64, Vec<(Piece, Content<'_>)>)> = Vec::new();
-        for piece in self.pieces(extent) {
-            let content =
-                bytes.map_or(Content::Zeroes, |bytes| Content::Bytes(&bytes[at..at + piece.length]));
-            at += piece.length;
-            match rows.last_mut() {
-                Some((row, pieces)) if *row == piece.row => pieces.push((piece, content)),
-                _ => rows.push((piece.row, vec![(piece, content)])),
+        let mut result = Ok(());
+        for (mut offset, length) in self.runs(extent) {
+            let end = offset + length;
+            while offset < end && result.is_ok() {
+                let (row, within) = (offset / row_bytes, offset % row_bytes);
+                let count = (row_bytes - within).min(end - offset);
+                core.change(row, Part::new(&job, at, within as usize, count as usize));
+                (at, offset) = (at + count as usize, offset + count);
+                if job.parts() >= ROWS_AT_ONCE {
+                    result = job.wait().await;
+                }
             }
         }
-        for rows in rows.chunks(AT_ONCE) {
-            let writes =
-                rows.iter().map(|(row, pieces)| PooledFuture::future(self.core.write_row(*row, pieces)));
-            for result in join(writes.collect()).await {
-                result?;
-            }
-        }
-        Ok(())
+        let rest = job.wait().await;
+        Completion { result: result.and(rest), buffer: core.gather.end(job) }
     }
 }
 
@@ -115,13 +127,10 @@ impl Disk for PoolDisk {
     fn submit(&self, request: Request) -> Io<'_> {
         match request.verb {
             Verb::Read => Io::pending(self.read(request)),
-            Verb::Write => Io::pending(self.write(request)),
+            Verb::Write => Io::pending(self.change(request.extent, request.buffer)),
             // Whatever was acknowledged is on stable media.
             Verb::Flush => Io::ready(request.done()),
-            Verb::Discard | Verb::WriteZeroes => Io::pending(async move {
-                let result = self.change(request.extent, None).await;
-                Completion { result, buffer: request.buffer }
-            }),
+            Verb::Discard | Verb::WriteZeroes => Io::pending(self.change(request.extent, Buffer::empty())),
         }
     }
 

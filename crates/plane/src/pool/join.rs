@@ -4,9 +4,15 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
+use smallvec::SmallVec;
+
+/// A list that takes no memory of its own while it is short, as it is for a small request.
+pub type Several<T> = SmallVec<[T; 8]>;
+
 /// Waits for all of them. Their values stand in their order.
-pub async fn join<F: Future + Unpin>(mut futures: Vec<F>) -> Vec<F::Output> {
-    let mut values: Vec<Option<F::Output>> = futures.iter().map(|_| None).collect();
+pub async fn join<F: Future + Unpin>(futures: impl IntoIterator<Item = F>) -> Several<F::Output> {
+    let mut futures: Several<F> = futures.into_iter().collect();
+    let mut values: Several<Option<F::Output>> = futures.iter().map(|_| None).collect();
     poll_fn(|context| {
         let mut waiting = false;
         for (future, value) in futures.iter_mut().zip(&mut values) {

@@ -8,16 +8,24 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use ring::{Buffer, Notify};
+use smallvec::{SmallVec, smallvec};
 
 use super::core::{Locked, PoolCore, Trouble};
 use super::format::transaction::{HEAD, MAX_HEADER_BLOCKS, TransactionWriter, restamp, update_bytes};
 use super::format::{BLOCK, Cause, Geometry, Kind, TransactionHead, UNWRITTEN, UpdateHead, block_entry};
-use super::join::join;
+use super::join::{Several, join};
 use super::keeper::Message;
 use super::layout::{Row, Slots, members};
 use crate::error::{Error, ErrorKind};
 use crate::limits::POOL_TRANSACTION_BYTES;
 use crate::request::{Flags, Request};
+
+/// Blocks of slots, and the lists of changes: those of a small request take no memory of their own.
+pub(super) type Blocks = SmallVec<[(usize, Buffer); 4]>;
+/// Entries of the table.
+pub(super) type Entries = SmallVec<[u32; 12]>;
+/// What one request changes.
+pub(super) type Changes = SmallVec<[Change; 1]>;
 
 /// Neighbouring columns of a row that change together.
 pub(super) struct Change {
@@ -30,14 +38,14 @@ pub(super) struct Change {
     /// The blocks are of no use any more and read as zeroes; then there are no entries and no blocks.
     pub(super) erase: bool,
     /// For each touched slot, ascending, an entry for each column.
-    pub(super) entries: Vec<u32>,
+    pub(super) entries: Entries,
     /// For each touched slot, ascending, its new blocks.
-    pub(super) blocks: Vec<(usize, Buffer)>,
+    pub(super) blocks: Blocks,
 }
 
 impl Change {
     /// New blocks for some slots.
-    pub(super) fn write(row: u64, positions: Range<usize>, mut blocks: Vec<(usize, Buffer)>) -> Change {
+    pub(super) fn write(row: u64, positions: Range<usize>, mut blocks: Blocks) -> Change {
         blocks.sort_unstable_by_key(|(slot, _)| *slot);
         let touched = blocks.iter().fold(0, |touched, (slot, _)| touched | 1 << slot);
         let entries =
@@ -45,9 +53,18 @@ impl Change {
         Change { row, positions, touched, erase: false, entries, blocks }
     }
 
+    /// The same new blocks for some slots.
+    pub(super) fn copies(row: u64, positions: Range<usize>, blocks: Blocks) -> Change {
+        let touched = blocks.iter().fold(0, |touched, (slot, _)| touched | 1 << slot);
+        let first = blocks.first().map_or(&[][..], |(_, bytes)| bytes);
+        let of_one: Entries = first.chunks_exact(BLOCK).map(block_entry).collect();
+        let entries = blocks.iter().flat_map(|_| &of_one).copied().collect();
+        Change { row, positions, touched, erase: false, entries, blocks }
+    }
+
     /// Zeroes that take no space.
     pub(super) fn erase(row: u64, positions: Range<usize>, touched: Slots) -> Change {
-        Change { row, positions, touched, erase: true, entries: Vec::new(), blocks: Vec::new() }
+        Change { row, positions, touched, erase: true, entries: Entries::new(), blocks: Blocks::new() }
     }
 
     /// Bytes that it takes in a header at most.
@@ -64,14 +81,14 @@ impl Change {
 /// How large the transaction of some changes is.
 struct Size {
     head: usize,
-    payloads: Vec<usize>,
+    payloads: SmallVec<[usize; 16]>,
     most: usize,
 }
 
 impl Size {
     fn new(geometry: &Geometry) -> Size {
         let most = POOL_TRANSACTION_BYTES.min(geometry.segment_bytes as usize);
-        Size { head: HEAD, payloads: vec![0; usize::from(geometry.slots)], most }
+        Size { head: HEAD, payloads: smallvec![0; usize::from(geometry.slots)], most }
     }
 
     /// One more change. Whether all still fit a header, and their parts a segment.
@@ -88,21 +105,29 @@ impl Size {
 
 /// Changes that are on stable media in the journal and now go to their places.
 pub(super) struct Committed {
-    changes: Vec<Change>,
+    changes: Changes,
     number: u64,
 }
 
+type AllCommitted = SmallVec<[Committed; 1]>;
+
 /// Changes of one task that wait for their transaction.
+#[derive(Default)]
 struct Waiting {
-    changes: RefCell<Vec<Change>>,
+    changes: RefCell<Changes>,
     outcome: RefCell<Option<Result<u64, Error>>>,
     done: Notify,
 }
+
+/// Those that become one transaction.
+type Batch = Several<Rc<Waiting>>;
 
 /// What a core appends to.
 #[derive(Default)]
 pub(super) struct Journal {
     queue: RefCell<VecDeque<Rc<Waiting>>>,
+    /// To be used again.
+    spare: RefCell<Vec<Rc<Waiting>>>,
     writes: Cell<bool>,
     segment: Cell<Option<u32>>,
     /// For each slot, where its next part goes in the segment.
@@ -112,25 +137,25 @@ pub(super) struct Journal {
     unfinished: RefCell<VecDeque<(u64, usize)>>,
 }
 
-fn rows_of(changes: &[Change]) -> Vec<u64> {
+fn rows_of(changes: &[Change]) -> Several<u64> {
     changes.iter().map(|change| change.row).collect()
 }
 
 impl PoolCore {
     /// Writes changes of one row to the journal. When this ends, those that are given back are durable: all of them,
     /// unless there is an error. A row that is too wide for one transaction takes several.
-    pub(super) async fn commit(self: &Rc<Self>, changes: Vec<Change>) -> (Vec<Committed>, Result<(), Error>) {
-        let mut batches = vec![Vec::with_capacity(changes.len())];
+    pub(super) async fn commit(self: &Rc<Self>, changes: Changes) -> (AllCommitted, Result<(), Error>) {
+        let mut batches: SmallVec<[Changes; 1]> = smallvec![Changes::new()];
         let mut size = Size::new(self.geometry());
         for change in changes {
-            if !size.add(&change) && !batches.last().is_some_and(Vec::is_empty) {
-                batches.push(Vec::new());
+            if !size.add(&change) && !batches.last().is_some_and(SmallVec::is_empty) {
+                batches.push(Changes::new());
                 size = Size::new(self.geometry());
                 size.add(&change);
             }
             batches.last_mut().expect("there is one").push(change);
         }
-        let mut committed = Vec::with_capacity(batches.len());
+        let mut committed = AllCommitted::new();
         for batch in batches {
             match self.commit_together(batch).await {
                 Ok(done) => committed.push(done),
@@ -140,12 +165,9 @@ impl PoolCore {
         (committed, Ok(()))
     }
 
-    async fn commit_together(self: &Rc<Self>, changes: Vec<Change>) -> Result<Committed, Error> {
-        let waiting = Rc::new(Waiting {
-            changes: RefCell::new(changes),
-            outcome: RefCell::default(),
-            done: Notify::new(),
-        });
+    async fn commit_together(self: &Rc<Self>, changes: Changes) -> Result<Committed, Error> {
+        let waiting = self.journal.spare.borrow_mut().pop().unwrap_or_default();
+        waiting.changes.replace(changes);
         self.journal.queue.borrow_mut().push_back(waiting.clone());
         if !self.journal.writes.replace(true) {
             let core = self.clone();
@@ -156,15 +178,19 @@ impl PoolCore {
                 core.journal.writes.set(false);
             });
         }
-        let number = waiting.done.until(|| waiting.outcome.take()).await?;
-        Ok(Committed { changes: waiting.changes.take(), number })
+        let outcome = waiting.done.until(|| waiting.outcome.take()).await;
+        let changes = waiting.changes.take();
+        if Rc::strong_count(&waiting) == 1 {
+            self.journal.spare.borrow_mut().push(waiting);
+        }
+        outcome.map(|number| Committed { changes, number })
     }
 
     /// As many of those that wait as fit a transaction.
-    fn next_batch(&self) -> Option<Vec<Rc<Waiting>>> {
+    fn next_batch(&self) -> Option<Batch> {
         let mut queue = self.journal.queue.borrow_mut();
         let mut size = Size::new(self.geometry());
-        let mut batch = Vec::new();
+        let mut batch = Batch::new();
         while let Some(next) = queue.front() {
             let fits = next.changes.borrow().iter().all(|change| size.add(change));
             if !fits && !batch.is_empty() {
@@ -175,7 +201,7 @@ impl PoolCore {
         (!batch.is_empty()).then_some(batch)
     }
 
-    async fn write_batch(self: &Rc<Self>, batch: Vec<Rc<Waiting>>) {
+    async fn write_batch(self: &Rc<Self>, batch: Batch) {
         let shared = self.shared.clone();
         // A recovery has to know who was out when this was written.
         self.until(|| shared.is_labelled()).await;
@@ -245,7 +271,7 @@ impl PoolCore {
 
     /// Writes the parts of a transaction to all members that it touches. Gives those that did not take theirs.
     async fn write_parts(&self, batch: &[Rc<Waiting>], number: u64, touched: Slots) -> (Slots, Option<()>) {
-        let mut header = Buffer::zeroed(MAX_HEADER_BLOCKS * BLOCK);
+        let mut header = Buffer::new(MAX_HEADER_BLOCKS * BLOCK);
         let mut writer = TransactionWriter::new(&mut header);
         for waiting in batch {
             for change in waiting.changes.borrow().iter() {
@@ -271,7 +297,7 @@ impl PoolCore {
         let segment = self.journal.segment.get().filter(|_| !self.shared.has_failed());
         let Some(segment) = segment else { return (0, Some(())) };
         self.journal.last.set(number);
-        let parts: Vec<(usize, u64, usize)> = members(touched)
+        let parts: Several<(usize, u64, usize)> = members(touched)
             .map(|slot| {
                 let mut places = self.journal.places.borrow_mut();
                 let place = self.geometry().segment_place(segment) + u64::from(places[slot]);
@@ -288,7 +314,7 @@ impl PoolCore {
             slot: slot as u16,
             payload_blocks: (bytes / BLOCK) as u32,
         });
-        let mut writes = Vec::with_capacity(parts.len());
+        let mut writes = Several::new();
         for (slot, place, bytes) in parts {
             restamp(header, slot as u16, place, (bytes / BLOCK) as u32);
             let mut part = Buffer::new(header_bytes + bytes);
@@ -341,11 +367,12 @@ impl PoolCore {
         })
         .await;
         journal.segment.set(claimed.get());
-        journal.places.replace(vec![0; usize::from(self.geometry().slots)]);
+        journal.places.borrow_mut().fill(0);
+        journal.places.borrow_mut().resize(usize::from(self.geometry().slots), 0);
     }
 
     /// What is changed while a member is out is noted for it, on stable media. False when that cannot be done any more.
-    async fn note_in_bitmap(&self, mut rows: Vec<u64>) -> bool {
+    async fn note_in_bitmap(&self, mut rows: Several<u64>) -> bool {
         let (bitmap, states) = (&self.shared.bitmap, &self.shared.states);
         loop {
             rows.retain(|row| bitmap.set(*row));
@@ -382,7 +409,7 @@ impl PoolCore {
     }
 
     /// Writes committed changes to their places, and then lets go of the row.
-    pub(super) fn put_in_place(self: &Rc<Self>, committed: Vec<Committed>, locked: Locked) {
+    pub(super) fn put_in_place(self: &Rc<Self>, committed: AllCommitted, locked: Locked) {
         self.under_way.set(self.under_way.get() + 1);
         let core = self.clone();
         self.ring.spawn(async move {
@@ -410,9 +437,9 @@ impl PoolCore {
     }
 
     /// Writes changes to their places. False when a member that cannot be spared did not take its blocks.
-    pub(super) async fn write_places(&self, changes: Vec<Change>) -> bool {
-        let mut writes = Vec::new();
-        let mut slots = Vec::new();
+    pub(super) async fn write_places(&self, changes: Changes) -> bool {
+        let mut writes = Several::new();
+        let mut slots: Several<Option<usize>> = Several::new();
         for change in changes {
             let gone = self.gone(change.row);
             if change.erase {

@@ -361,7 +361,7 @@ impl Keeper {
 
     /// Makes what was written to members durable.
     async fn flush(&self, slots: Slots) {
-        let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush())).collect();
+        let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush()));
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result {
                 self.fail(slot, &trouble);
@@ -382,7 +382,7 @@ impl Keeper {
                 let place = shared.geometry.table_page_place(page, (generation % 2) as u8);
                 self.core.ask(slot, Request::write(place, block))
             });
-            for answer in join(writes.collect()).await {
+            for answer in join(writes).await {
                 if let Err(trouble) = answer.result {
                     self.fail(slot, &trouble);
                 }
@@ -478,7 +478,7 @@ impl Keeper {
     async fn write_everywhere(&self, place: u64, content: impl Fn(usize) -> Buffer) {
         let slots = self.used();
         let write = |slot| self.core.ask(slot, Request::write(place, content(slot)).with(Flags::FUA));
-        let answers = join(members(slots).map(write).collect()).await;
+        let answers = join(members(slots).map(write)).await;
         for (slot, answer) in members(slots).zip(answers) {
             if let Err(trouble) = answer.result {
                 self.fail(slot, &trouble);

@@ -27,6 +27,11 @@ impl Piece {
     pub fn positions(&self) -> Range<usize> {
         self.offset / BLOCK..(self.offset + self.length).div_ceil(BLOCK)
     }
+
+    /// Whether it has whole blocks only.
+    pub fn is_whole(&self) -> bool {
+        self.offset.is_multiple_of(BLOCK) && self.length.is_multiple_of(BLOCK)
+    }
 }
 
 /// The pieces of a run of the pool's bytes, in order.

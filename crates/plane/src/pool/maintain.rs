@@ -5,6 +5,8 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use smallvec::smallvec;
+
 use super::column::{Block, Columns};
 use super::core::PoolCore;
 use super::events::Counters;
@@ -78,7 +80,7 @@ impl PoolCore {
             pool = self.shared.name,
             "row {number}: blocks that fit their checksums do not fit one another"
         );
-        let (committed, result) = self.commit(vec![change]).await;
+        let (committed, result) = self.commit(smallvec![change]).await;
         self.put_in_place(committed, locked);
         if let Err(error) = result {
             tracing::warn!(pool = self.shared.name, "row {number} could not be made even: {error}");
@@ -125,9 +127,9 @@ impl PoolCore {
             // Nobody reads it before the cursor is durable, which comes after a flush: it need not be in the journal.
             self.note(&change, 0);
             // A member that does not take them is out afterwards.
-            self.write_places(vec![change]).await;
+            self.write_places(smallvec![change]).await;
         } else {
-            let (committed, result) = self.commit(vec![change]).await;
+            let (committed, result) = self.commit(smallvec![change]).await;
             match result {
                 Ok(()) => shared.states.advance(slot, number + 1),
                 Err(error) => {
@@ -247,7 +249,7 @@ impl Columns<'_> {
     /// The change that gives a slot its blocks. Blocks of zeroes that nobody wrote stay unwritten.
     fn unit_of(&mut self, slot: usize) -> Change {
         let blocks = self.take(slot);
-        let mut change = Change::write(self.number, self.positions.clone(), vec![(slot, blocks)]);
+        let mut change = Change::write(self.number, self.positions.clone(), smallvec![(slot, blocks)]);
         let others = self.row.group(slot) & !(1 << slot) & !self.gone();
         for (entry, position) in change.entries.iter_mut().zip(self.positions.clone()) {
             if members(others).all(|other| self.is_unwritten(other, position)) {
@@ -263,7 +265,7 @@ impl Columns<'_> {
             let entries = self.entries(slot).collect();
             let (row, positions) = (self.number, self.positions.clone());
             let mut columns = self;
-            let blocks = vec![(slot, columns.take(slot))];
+            let blocks = smallvec![(slot, columns.take(slot))];
             return Some(Change { row, positions, touched: 1 << slot, erase: false, entries, blocks });
         }
         let units = match self.row.role(slot) {

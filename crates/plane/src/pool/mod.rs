@@ -14,6 +14,7 @@ mod disk;
 mod events;
 mod findings;
 pub mod format;
+mod gather;
 mod handle;
 mod join;
 mod journal;

@@ -9,15 +9,63 @@ use super::core::{Judged, PoolCore, Trouble};
 use super::events::Counters;
 use super::format::{BLOCK, Cause, UNWRITTEN};
 use super::layout::{Piece, Row, members, set};
+use super::locks::parts_of;
 use crate::error::{Error, ErrorKind};
+use crate::request::Request;
 
 impl PoolCore {
+    /// Fills `buffer` with the blocks of a piece, the plain way. False when that cannot be: then its bytes mean nothing.
+    pub(super) async fn read_blocks(self: &Rc<Self>, piece: &Piece, mut buffer: Buffer) -> (bool, Buffer) {
+        let Some(slot) = self.chosen(piece) else { return (false, buffer) };
+        if self.is_unwritten(slot, piece) {
+            buffer.fill(0);
+            return (true, buffer);
+        }
+        let answer =
+            self.ask_one(slot, Request::read(self.place(piece.row, piece.positions().start), buffer)).await;
+        let mut blocks = answer.buffer;
+        match answer.result {
+            Ok(()) => {
+                let good =
+                    blocks.chunks_exact_mut(BLOCK).zip(piece.positions()).all(|(block, position)| match self
+                        .judge(slot, piece.row, position, block)
+                    {
+                        Judged::Good => true,
+                        Judged::Unwritten => {
+                            block.fill(0);
+                            true
+                        }
+                        Judged::Lost | Judged::Wrong => false,
+                    });
+                (good, blocks)
+            }
+            Err(trouble) => {
+                self.note_stall(slot, &trouble);
+                if blocks.len() != piece.length {
+                    blocks = Buffer::new(piece.length);
+                }
+                (false, blocks)
+            }
+        }
+    }
+
+    fn note_stall(&self, slot: usize, trouble: &Trouble) {
+        if matches!(trouble, Trouble::Stall | Trouble::Away) {
+            self.fail(slot, Cause::Stall, trouble);
+        }
+    }
+
+    /// The slot from which a piece may be read without its row, if there is one.
+    fn chosen(&self, piece: &Piece) -> Option<usize> {
+        // Whoever changes it may be about to say that it is done: what was acknowledged has to be seen.
+        let first = piece.unit * self.geometry().unit as usize + piece.offset;
+        let parts = parts_of(&(first..first + piece.length), self.geometry().row_bytes() as usize);
+        if self.shared.locks.may_change(piece.row, parts) { None } else { self.choose(piece) }
+    }
+
     /// Fills `out` with the bytes of a piece.
     pub(super) async fn read_piece(self: &Rc<Self>, piece: Piece, out: &mut [u8]) -> Result<(), Error> {
-        // Whoever changes the row may be about to say that it is done: what was acknowledged has to be seen.
-        if !self.shared.locks.is_held(piece.row)
-            && let Some(slot) = self.choose(&piece)
-        {
+        if let Some(slot) = self.chosen(&piece) {
             let positions = piece.positions();
             if self.is_unwritten(slot, &piece) {
                 out.fill(0);
@@ -25,10 +73,10 @@ impl PoolCore {
             }
             let buffer = Buffer::new(positions.len() * BLOCK);
             let answer = self.read_unit(slot, piece.row, positions.start, buffer).await;
-            if let Err(trouble @ (Trouble::Stall | Trouble::Away)) = &answer.result {
-                self.fail(slot, Cause::Stall, trouble);
-            } else if answer.result.is_ok() && self.take(slot, &piece, &answer.buffer, out) {
-                return Ok(());
+            match answer.result {
+                Ok(()) if self.take(slot, &piece, &answer.buffer, out) => return Ok(()),
+                Ok(()) => {}
+                Err(trouble) => self.note_stall(slot, &trouble),
             }
         }
         let _row = self.lock(piece.row).await;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use ring::Buffer;
+use smallvec::smallvec;
 
 use super::column::{Block, Columns};
 use super::core::PoolCore;
@@ -14,7 +15,7 @@ use super::findings::{Findings, Found};
 use super::format::transaction::Update;
 use super::format::{BLOCK, Cause, Kind, LOST, UNWRITTEN, UpdateHead, block_entry};
 use super::join::join;
-use super::journal::Change;
+use super::journal::{Blocks, Change, Changes, Entries};
 use super::layout::{Row, Slots, members, set};
 use crate::request::Request;
 
@@ -28,9 +29,9 @@ type Place = (u64, Range<usize>);
 /// One update, with what there is of it.
 struct Replay {
     head: UpdateHead,
-    entries: Vec<u32>,
+    entries: Entries,
     /// Of each touched slot that has a part, its blocks.
-    parts: Vec<(usize, Buffer)>,
+    parts: Blocks,
     /// The slots whose part is right.
     right: Slots,
 }
@@ -88,7 +89,7 @@ impl PoolCore {
     async fn read_update(&self, found: &Found, update: &Update<'_>, offsets: &mut [u64]) -> Replay {
         let head = update.head;
         let entries = update.entries().collect();
-        let mut replay = Replay { head, entries, parts: Vec::new(), right: 0 };
+        let mut replay = Replay { head, entries, parts: Blocks::new(), right: 0 };
         for slot in members(head.touched) {
             let blocks = head.payload_blocks(slot as u16) as usize;
             let offset = offsets[slot] * BLOCK as u64;
@@ -174,17 +175,17 @@ impl PoolCore {
         }
         let is_complete = made.len() == lacking.count_ones() as usize;
         let (right, positions) = (replay.right, replay.positions());
-        let mut blocks: Vec<(usize, Buffer)> =
+        let mut blocks: Blocks =
             replay.parts.into_iter().filter(|(slot, _)| right & 1 << slot != 0).collect();
         blocks.extend(made);
         let entries = replay.entries;
         let change = Change { row: head.row, positions, touched: head.touched, erase, entries, blocks };
         self.note(&change, gone);
-        self.put(vec![change]).await;
+        self.put(smallvec![change]).await;
         !is_complete
     }
 
-    async fn put(&self, changes: Vec<Change>) {
+    async fn put(&self, changes: Changes) {
         if !self.write_places(changes).await {
             self.shared.fail_stop("what the journal has could not be written to its places");
         }
@@ -197,14 +198,14 @@ impl PoolCore {
         if head.kind == Kind::Erase {
             let change = Change::erase(head.row, replay.positions(), head.touched);
             self.note(&change, gone);
-            return self.put(vec![change]).await;
+            return self.put(smallvec![change]).await;
         }
         let columns = self.complete(&replay, gone, true).await;
         let mut lost = 0;
         let changes = (0..replay.columns()).map(|index| {
             let position = replay.start() + index;
-            let mut entries = Vec::new();
-            let mut blocks = Vec::new();
+            let mut entries = Entries::new();
+            let mut blocks = Blocks::new();
             for slot in members(head.touched) {
                 let wanted = replay.wanted(slot)[index];
                 let is_good = columns.states(slot)[index] == Block::Good;
@@ -217,7 +218,7 @@ impl PoolCore {
             let positions = position..position + 1;
             Change { row: head.row, positions, touched: head.touched, erase: false, entries, blocks }
         });
-        let changes: Vec<Change> = changes.collect();
+        let changes: Changes = changes.collect();
         changes.iter().for_each(|change| self.note(change, gone));
         Counters::add(&self.shared.counters.lost, lost);
         tracing::error!(
@@ -270,7 +271,7 @@ impl PoolCore {
 
     async fn flush_members(&self) {
         let slots = self.geometry().slot_mask() & !self.shared.states.out();
-        let flushes = members(slots).map(|slot| self.ask(slot, Request::flush())).collect();
+        let flushes = members(slots).map(|slot| self.ask(slot, Request::flush()));
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result
                 && !self.fail(slot, Cause::WriteError, &trouble)

@@ -1,34 +1,34 @@
-//! Writes: from the bytes of one row to changes of columns, with their parity and checksums.
+//! Writes: from what waits for a row to changes of columns, with their parity and checksums.
 
 use std::ops::Range;
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, PooledFuture};
+use smallvec::SmallVec;
 
 use super::column::Columns;
-use super::core::{Judged, PoolCore};
+use super::core::{Judged, Locked, PoolCore};
 use super::format::transaction::{HEAD, MAX_HEADER_BLOCKS, update_bytes};
-use super::format::{BLOCK, Geometry, Kind};
-use super::join::join;
-use super::journal::Change;
+use super::format::{BLOCK, Geometry, Kind, UNWRITTEN};
+use super::gather::Part;
+use super::join::{Several, join};
+use super::journal::{Blocks, Change, Changes};
 use super::layout::{Piece, Row, Slots, members, set};
+use super::locks::parts_of;
 use crate::error::{Error, ErrorKind};
-
-/// What is to be put into a piece of a row.
-#[derive(Clone, Copy)]
-pub(super) enum Content<'a> {
-    /// These bytes.
-    Bytes(&'a [u8]),
-    /// Zeroes.
-    Zeroes,
-}
+use crate::request::Request;
 
 /// Neighbouring columns in which the same data units change.
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Group {
     positions: Range<usize>,
     /// A bit for each data unit.
     units: u64,
+    /// Some block changes in part only.
+    partial: bool,
 }
+
+type Groups = SmallVec<[Group; 3]>;
 
 /// Columns of one change at most: a transaction's header has an entry for each of their blocks.
 fn most_columns(geometry: &Geometry) -> usize {
@@ -37,24 +37,40 @@ fn most_columns(geometry: &Geometry) -> usize {
 }
 
 /// The columns that `pieces` touch, those in which the same units change together, but not more than `most` of them.
-fn groups(pieces: &[(Piece, Content<'_>)], most: usize) -> Vec<Group> {
-    let mut edges: Vec<usize> =
-        pieces.iter().flat_map(|(piece, _)| [piece.positions().start, piece.positions().end]).collect();
+fn groups(pieces: &[Piece], most: usize) -> Groups {
+    let edges = pieces.iter().flat_map(|piece| [piece.positions().start, piece.positions().end]);
+    let mut edges: SmallVec<[usize; 16]> = edges.collect();
     edges.sort_unstable();
     edges.dedup();
-    let spans = edges
-        .windows(2)
-        .flat_map(|edge| (edge[0]..edge[1]).step_by(most).map(move |start| start..edge[1].min(start + most)));
-    spans
-        .map(|positions| {
-            let touches = |(piece, _): &&(Piece, Content<'_>)| {
-                piece.positions().start < positions.end && positions.start < piece.positions().end
-            };
-            let units = pieces.iter().filter(touches).fold(0, |units, (piece, _)| units | 1 << piece.unit);
-            Group { positions, units }
+    let mut groups = Groups::new();
+    for edge in edges.windows(2) {
+        let mut group = Group { positions: edge[0]..edge[1], units: 0, partial: false };
+        for piece in pieces {
+            let touched = piece.positions();
+            if touched.start < edge[1] && edge[0] < touched.end {
+                group.units |= 1 << piece.unit;
+                group.partial |= is_partial(piece, &group.positions);
+            }
+        }
+        match groups.last_mut() {
+            _ if group.units == 0 => {}
+            Some(last) if last.continues_with(&group) => last.positions.end = group.positions.end,
+            _ => groups.push(group),
+        }
+    }
+    let cut = |group: Group| {
+        group.positions.clone().step_by(most).map(move |start| Group {
+            positions: start..group.positions.end.min(start + most),
+            ..group.clone()
         })
-        .filter(|group| group.units != 0)
-        .collect()
+    };
+    groups.into_iter().flat_map(cut).collect()
+}
+
+impl Group {
+    fn continues_with(&self, next: &Group) -> bool {
+        self.positions.end == next.positions.start && self.units == next.units && self.partial == next.partial
+    }
 }
 
 /// Whether a piece leaves a part of some block of `positions` as it is.
@@ -63,35 +79,79 @@ fn is_partial(piece: &Piece, positions: &Range<usize>) -> bool {
     edges.iter().any(|edge| !edge.is_multiple_of(BLOCK) && positions.contains(&(edge / BLOCK)))
 }
 
-/// Calls `put` with where in the blocks of `positions` the piece's bytes go, and which they are.
-pub(super) fn overlay<'a>(
-    piece: &Piece,
-    content: Content<'a>,
-    positions: &Range<usize>,
-    mut put: impl FnMut(usize, Range<usize>, Content<'a>),
-) {
-    let from = piece.offset.max(positions.start * BLOCK);
-    let to = (piece.offset + piece.length).min(positions.end * BLOCK);
-    if from < to {
-        put(from - positions.start * BLOCK, from - piece.offset..to - piece.offset, content);
+/// Their requests hear of them.
+fn end(parts: &mut Vec<Part>, result: &Result<(), Error>) {
+    for part in parts.drain(..) {
+        part.end(match result {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.again()),
+        });
     }
 }
-
-pub(super) fn put_content(out: &mut [u8], at: usize, part: Range<usize>, content: Content<'_>) {
-    let out = &mut out[at..at + part.len()];
-    match content {
-        Content::Bytes(bytes) => out.copy_from_slice(&bytes[part]),
-        Content::Zeroes => out.fill(0),
-    }
-}
-
-type Pieces<'a> = [(Piece, Content<'a>)];
 
 impl PoolCore {
-    /// Changes one row: what `pieces` say, none of which overlap. Acknowledged when this ends; the places are written
-    /// after.
-    pub(super) async fn write_row(self: &Rc<Self>, number: u64, pieces: &Pieces<'_>) -> Result<(), Error> {
-        let locked = self.lock(number).await;
+    /// Something is to be changed in a row.
+    pub(super) fn change(self: &Rc<Self>, row: u64, part: Part) {
+        if self.gather.push(row, part) {
+            self.ring.spawn(self.clone().write_row(row));
+        }
+    }
+
+    /// Changes a row as long as something waits for it. What waits is acknowledged when the journal has it; the places are
+    /// written after.
+    async fn write_row(self: Rc<Self>, number: u64) {
+        loop {
+            let locked = self.lock(number).await;
+            let mut parts = self.gather.take(number);
+            if parts.is_empty() {
+                return self.gather.give_back(parts);
+            }
+            self.narrow(&locked, &parts);
+            match self.changes(number, &parts).await {
+                Ok(changes) => {
+                    let result = self.carry_out(changes, locked).await;
+                    end(&mut parts, &result);
+                }
+                // What cannot be read concerns those alone that need it.
+                Err(_) if parts.len() > 1 => self.write_apart(&mut parts, number, locked).await,
+                Err(error) => end(&mut parts, &Err(error)),
+            }
+            self.gather.give_back(parts);
+        }
+    }
+
+    /// Each part by itself.
+    async fn write_apart(self: &Rc<Self>, parts: &mut Vec<Part>, number: u64, locked: Locked) {
+        let mut locked = Some(locked);
+        for part in parts.drain(..) {
+            let locked = match locked.take() {
+                Some(locked) => locked,
+                None => self.lock(number).await,
+            };
+            self.narrow(&locked, std::slice::from_ref(&part));
+            let result = match self.changes(number, std::slice::from_ref(&part)).await {
+                Ok(changes) => self.carry_out(changes, locked).await,
+                Err(error) => Err(error),
+            };
+            part.end(result);
+        }
+    }
+
+    /// What `parts` leave as it is may be read meanwhile.
+    fn narrow(&self, locked: &Locked, parts: &[Part]) {
+        let row_bytes = self.geometry().row_bytes() as usize;
+        locked.narrow(parts.iter().fold(0, |all, part| all | parts_of(&part.bytes(), row_bytes)));
+    }
+
+    /// Makes changes durable, and puts them in their places after.
+    async fn carry_out(self: &Rc<Self>, changes: Changes, locked: Locked) -> Result<(), Error> {
+        let (committed, result) = self.commit(changes).await;
+        self.put_in_place(committed, locked);
+        result
+    }
+
+    /// The changes that `parts` are, later ones over earlier ones.
+    async fn changes(self: &Rc<Self>, number: u64, parts: &[Part]) -> Result<Changes, Error> {
         if self.shared.has_failed() {
             return Err(Error::new(
                 ErrorKind::Failed,
@@ -99,19 +159,26 @@ impl PoolCore {
             ));
         }
         let row = Row::new(self.geometry(), number);
-        let mut changes = Vec::with_capacity(2);
-        for group in groups(pieces, most_columns(self.geometry())) {
+        let mut changes = Changes::new();
+        let pieces: Several<Piece> =
+            parts.iter().flat_map(|part| part.pieces(self.geometry(), number)).collect();
+        for group in groups(&pieces, most_columns(self.geometry())) {
             if row.parities() == 0 {
                 for unit in members(group.units) {
-                    changes.push(self.change_copies(number, row, unit, &group.positions, pieces).await?);
+                    changes.push(self.change_copies(number, row, unit, &group, parts).await?);
                 }
             } else {
-                changes.push(self.change_parity(number, row, &group, pieces).await?);
+                changes.push(self.change_parity(number, row, &group, parts).await?);
             }
         }
-        let (committed, result) = self.commit(changes).await;
-        self.put_in_place(committed, locked);
-        result
+        Ok(changes)
+    }
+
+    /// Puts what is new into blocks of a unit.
+    fn lay_over(&self, parts: &[Part], unit: usize, positions: &Range<usize>, out: &mut [u8]) {
+        for part in parts {
+            part.put(self.geometry(), unit, positions, out);
+        }
     }
 
     /// Levels without parity: one unit by itself, all of its copies alike.
@@ -120,27 +187,28 @@ impl PoolCore {
         number: u64,
         row: Row,
         unit: usize,
-        positions: &Range<usize>,
-        pieces: &Pieces<'_>,
+        group: &Group,
+        parts: &[Part],
     ) -> Result<Change, Error> {
+        let positions = &group.positions;
         let touched = set(row.copies(unit)) & !self.gone(number);
-        let ours = || pieces.iter().filter(|(piece, _)| piece.unit == unit);
-        let partial = ours().any(|(piece, _)| is_partial(piece, positions));
-        if !partial && ours().all(|(_, content)| matches!(content, Content::Zeroes)) {
+        if !group.partial && parts.iter().all(Part::zeroes) {
             return Ok(Change::erase(number, positions.clone(), touched));
         }
         let mut bytes = Buffer::new(positions.len() * BLOCK);
-        if partial {
+        if group.partial {
             let unit = Piece { row: number, unit, offset: positions.start * BLOCK, length: bytes.len() };
             self.read_columns_of(unit, &mut bytes).await?;
         }
-        for (piece, content) in ours() {
-            overlay(piece, *content, positions, |at, part, content| {
-                put_content(&mut bytes, at, part, content);
-            });
-        }
-        let copies = members(touched).map(|slot| (slot, Buffer::copy_of(&bytes)));
-        Ok(Change::write(number, positions.clone(), copies.collect()))
+        self.lay_over(parts, unit, positions, &mut bytes);
+        let mut bytes = Some(bytes);
+        let last = touched.checked_ilog2();
+        let copies = members(touched).map(|slot| {
+            let whole =
+                if Some(slot as u32) == last { bytes.take() } else { bytes.as_deref().map(Buffer::copy_of) };
+            (slot, whole.expect("it is taken for the last one"))
+        });
+        Ok(Change::copies(number, positions.clone(), copies.collect()))
     }
 
     /// Levels with parity: all columns of the group as a whole.
@@ -149,22 +217,20 @@ impl PoolCore {
         number: u64,
         row: Row,
         group: &Group,
-        pieces: &Pieces<'_>,
+        parts: &[Part],
     ) -> Result<Change, Error> {
         let positions = &group.positions;
-        let inside = || pieces.iter().filter(|(piece, _)| group.units & 1 << piece.unit != 0);
         let all_slots = set(0..usize::from(self.geometry().slots));
         let gone = self.gone(number);
-        let partial = inside().any(|(piece, _)| is_partial(piece, positions));
-        let whole = group.units.count_ones() as usize == row.units() && !partial;
-        if whole && inside().all(|(_, content)| matches!(content, Content::Zeroes)) {
+        let whole = group.units.count_ones() as usize == row.units() && !group.partial;
+        if whole && parts.iter().all(Part::zeroes) {
             return Ok(Change::erase(number, positions.clone(), all_slots & !gone));
         }
         let is_near = group.units.count_ones() as usize + row.parities() <= row.units();
         if !whole
             && is_near
             && gone == 0
-            && let Some(change) = self.change_near(number, row, group, pieces).await
+            && let Some(change) = self.change_near(number, row, group, parts).await
         {
             return Ok(change);
         }
@@ -174,14 +240,14 @@ impl PoolCore {
             columns.count_trouble();
             columns.mend();
         }
-        for (piece, content) in inside() {
-            let slot = row.copies(piece.unit).start;
-            let fits = columns.overlay(slot, piece, *content);
-            if !fits {
-                return Err(Error::new(
-                    ErrorKind::Medium,
-                    "reading the rest of a block that is changed in part",
-                ));
+        for unit in members(group.units) {
+            for part in parts {
+                if !columns.overlay(unit, part) {
+                    return Err(Error::new(
+                        ErrorKind::Medium,
+                        "reading the rest of a block that is changed in part",
+                    ));
+                }
             }
         }
         columns.into_change(group.units, gone, gone).ok_or_else(|| {
@@ -196,26 +262,16 @@ impl PoolCore {
         number: u64,
         row: Row,
         group: &Group,
-        pieces: &Pieces<'_>,
+        parts: &[Part],
     ) -> Option<Change> {
         let positions = &group.positions;
         let data = members(group.units).fold(0, |slots, unit| slots | set(row.copies(unit)));
         let touched: Slots = data | row.parity_slots();
         let reads = members(touched)
-            .map(|slot| self.read_unit(slot, number, positions.start, Buffer::new(positions.len() * BLOCK)));
-        let answers = join(reads.collect()).await;
-        let mut old: Vec<(usize, Buffer)> = Vec::with_capacity(answers.len());
-        for (slot, answer) in members(touched).zip(answers) {
-            answer.result.ok()?;
-            let mut bytes = answer.buffer;
-            for (block, position) in bytes.chunks_exact_mut(BLOCK).zip(positions.clone()) {
-                match self.judge(slot, number, position, block) {
-                    Judged::Good => {}
-                    Judged::Unwritten => block.fill(0),
-                    Judged::Lost | Judged::Wrong => return None,
-                }
-            }
-            old.push((slot, bytes));
+            .map(|slot| PooledFuture::future(self.good_blocks(slot, number, positions.clone())));
+        let mut old = Blocks::new();
+        for (slot, blocks) in members(touched).zip(join(reads).await) {
+            old.push((slot, blocks?));
         }
         let mut take = |slot: usize| {
             let place = old.iter().position(|(other, _)| *other == slot).expect("it was read");
@@ -224,16 +280,12 @@ impl PoolCore {
         let (p_slot, q_slot) = (row.p()?, row.q());
         let mut p = take(p_slot);
         let mut q = q_slot.map(|slot| (slot, take(slot)));
-        let mut made = Vec::with_capacity(4);
+        let mut made = Blocks::new();
         for unit in members(group.units) {
             let slot = row.copies(unit).start;
             let old = take(slot);
             let mut new = Buffer::copy_of(&old);
-            for (piece, content) in pieces.iter().filter(|(piece, _)| piece.unit == unit) {
-                overlay(piece, *content, positions, |at, part, content| {
-                    put_content(&mut new, at, part, content);
-                });
-            }
+            self.lay_over(parts, unit, positions, &mut new);
             match &mut q {
                 Some((_, q)) => parity::update_pq(&mut p, q, unit, &old, &new),
                 None => parity::update_p(&mut p, &old, &new),
@@ -243,5 +295,26 @@ impl PoolCore {
         made.push((p_slot, p));
         made.extend(q);
         Some(Change::write(number, positions.clone(), made))
+    }
+
+    /// The blocks of a slot, if all of them are good. What nobody wrote need not be read.
+    async fn good_blocks(&self, slot: usize, number: u64, positions: Range<usize>) -> Option<Buffer> {
+        let mut blocks = Buffer::new(positions.len() * BLOCK);
+        let is_unwritten = |position| self.shared.table.entry(slot, number, position) == UNWRITTEN;
+        if positions.clone().all(is_unwritten) {
+            blocks.fill(0);
+            return Some(blocks);
+        }
+        let answer = self.ask_one(slot, Request::read(self.place(number, positions.start), blocks)).await;
+        answer.result.ok()?;
+        let mut blocks = answer.buffer;
+        for (block, position) in blocks.chunks_exact_mut(BLOCK).zip(positions) {
+            match self.judge(slot, number, position, block) {
+                Judged::Good => {}
+                Judged::Unwritten => block.fill(0),
+                Judged::Lost | Judged::Wrong => return None,
+            }
+        }
+        Some(blocks)
     }
 }

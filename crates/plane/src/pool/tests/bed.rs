@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ring::sim::{Node, World};
@@ -10,6 +11,7 @@ use ring::{Buffer, File, Reactor, Ring};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::pool::format::Geometry;
+use crate::pool::join::join;
 use crate::pool::{
     Handle, Level, Member, MemberState, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub,
 };
@@ -155,6 +157,24 @@ impl Bed {
         let (disk, buffer) = (self.disk(), Buffer::copy_of(bytes));
         let write = async move { disk.submit(Request::write(offset, buffer)).await };
         self.world.block_on(&self.running.as_ref().unwrap().reactor, write).unwrap().result
+    }
+
+    /// Writes all of these at once.
+    pub fn write_together(&self, writes: Vec<(u64, Vec<u8>)>) -> Vec<Result<(), ErrorKind>> {
+        let disk = self.disk();
+        let write = async move {
+            let writes = writes
+                .into_iter()
+                .map(|(offset, bytes)| disk.submit(Request::write(offset, Buffer::copy_of(&bytes))));
+            let answers = join(writes).await;
+            answers.into_iter().map(|answer| answer.result.map_err(|error| error.kind())).collect()
+        };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, write).unwrap()
+    }
+
+    /// The number of the next transaction.
+    pub fn next(&self) -> u64 {
+        self.core().shared().next.load(Ordering::Relaxed)
     }
 
     pub fn erase(&self, offset: u64, length: u64) -> Result<(), Error> {

@@ -3,5 +3,11 @@
 mod bed;
 mod causes;
 mod damage;
+mod gather;
 mod history;
 mod holes;
+
+/// Bytes that tell where they are.
+fn pattern(length: usize, salt: u8) -> Vec<u8> {
+    (0..length).map(|index| (index / 7) as u8 ^ (index as u8).wrapping_mul(31) ^ salt).collect()
+}
