@@ -218,7 +218,9 @@ impl PoolCore {
             Change { row: head.row, positions, touched: head.touched, erase: false, entries, blocks }
         });
         let changes: Vec<Change> = changes.collect();
-        changes.iter().for_each(|change| self.note(change, gone));
+        for change in &changes {
+            self.note(change, gone);
+        }
         Counters::add(&self.shared.counters.lost, lost);
         tracing::error!(
             pool = self.shared.name,
