@@ -94,7 +94,7 @@ fn the_journal_keeps_what_is_in_one_place_of_a_page_only() {
 #[test]
 fn what_a_recovery_makes_is_durable_before_the_table_says_so() {
     // Member 1 has nothing yet of what is under way; and its flushes take long.
-    let cut = |seed| {
+    let cut = |seed: u64| {
         let mut bed = Bed::new(500 + seed, Level::Raid1, 2, 16 << 10);
         bed.write(0, &bytes(1)).unwrap();
         // The journal forgets that.
