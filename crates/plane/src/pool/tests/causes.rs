@@ -90,37 +90,6 @@ fn the_journal_keeps_what_is_in_one_place_of_a_page_only() {
     assert_eq!(bed.read(0, BLOCK), Ok(bytes(9)));
 }
 
-/// A recovery made a block from another member's part, and noted it in the table before it was durable.
-#[test]
-fn what_a_recovery_makes_is_durable_before_the_table_says_so() {
-    // Member 1 has nothing yet of what is under way; and its flushes take long.
-    let cut = |seed: u64| {
-        let mut bed = Bed::new(500 + seed, Level::Raid1, 2, 16 << 10);
-        bed.write(0, &bytes(1)).unwrap();
-        // The journal forgets that.
-        bed.world.run_for(Duration::from_secs(20)).unwrap();
-        bed.machine.slow_down(&bed.path(1), 10_000);
-        bed.begin_write(0, &bytes(2));
-        bed.world.run_for(Duration::from_millis(2)).unwrap();
-        bed.power_cut();
-        bed.machine.slow_down(&bed.path(1), 50);
-        bed
-    };
-    let mut bed = cut(0);
-    let begin = bed.world.now();
-    bed.start().unwrap();
-    let opening = bed.world.now().since(begin);
-    for seed in 0..400 {
-        let mut bed = cut(seed);
-        bed.start_in_vain(opening * (200 + 2 * (seed as u32)) / 1000);
-        bed.machine.slow_down(&bed.path(1), 1);
-        bed.machine.detach(&bed.path(0));
-        bed.start().unwrap();
-        let found = bed.read(0, BLOCK);
-        assert!(found == Ok(bytes(1)) || found == Ok(bytes(2)), "seed {seed}: {:?}", found.err());
-    }
-}
-
 /// While the members that are left took in the state of the one that had failed, an older label of another one, which was
 /// being rebuilt then, was taken for that of a half that went its own way.
 #[test]
