@@ -287,7 +287,9 @@ impl<'a> Columns<'a> {
             }
             if !self.agrees(slot, index, before[slot], &found) {
                 // One of those that it was made from is not what it seems: nothing that was made here is right.
-                members(bad).for_each(|slot| self.states[slot][index] = before[slot]);
+                for slot in members(bad) {
+                    self.states[slot][index] = before[slot];
+                }
                 return;
             }
             fit |= 1 << slot;

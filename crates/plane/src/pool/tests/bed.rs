@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use ring::sim::{Node, World};
 use ring::{Buffer, File, Reactor, Ring};
@@ -99,18 +98,6 @@ impl Bed {
         let (core, disk, locks) = opened.unwrap()?;
         self.running = Some(Running { core, disk, locks, reactor });
         Ok(())
-    }
-
-    /// Begins to open the pool; the power goes after a while.
-    pub fn start_in_vain(&mut self, patience: Duration) {
-        let reactor = self.machine.reactor();
-        let (ring, places) = (reactor.ring().clone(), self.places());
-        reactor.ring().spawn_later(async move {
-            let (members, _locks) = members(&ring, places, None).await;
-            drop(Pool::open(&ring, "tank", members, 1).await);
-        });
-        self.world.run_for(patience).unwrap();
-        self.machine.power_cut();
     }
 
     /// Begins a write, which nobody waits for.

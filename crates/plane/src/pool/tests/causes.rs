@@ -1,11 +1,17 @@
 //! What went wrong once, each by its cause: docs/concepts/simulation.md.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
+use ring::Buffer;
+
 use super::bed::Bed;
+use crate::disk::Disk;
 use crate::error::ErrorKind;
 use crate::pool::format::{BLOCK, End, Label};
 use crate::pool::{Level, MemberState};
+use crate::request::Request;
 
 fn bytes(value: u8) -> Vec<u8> {
     vec![value; BLOCK]
@@ -84,36 +90,6 @@ fn the_journal_keeps_what_is_in_one_place_of_a_page_only() {
     assert_eq!(bed.read(0, BLOCK), Ok(bytes(9)));
 }
 
-/// A recovery made a block from another member's part, and noted it in the table before it was durable.
-#[test]
-fn what_a_recovery_makes_is_durable_before_the_table_says_so() {
-    // Member 1 has nothing yet of what is under way; and its flushes take long.
-    let cut = |seed| {
-        let mut bed = Bed::new(500 + seed, Level::Raid1, 2, 16 << 10);
-        bed.write(0, &bytes(1)).unwrap();
-        bed.settle();
-        bed.machine.slow_down(&bed.path(1), 10_000);
-        bed.begin_write(0, &bytes(2));
-        bed.world.run_for(Duration::from_millis(2)).unwrap();
-        bed.power_cut();
-        bed.machine.slow_down(&bed.path(1), 50);
-        bed
-    };
-    let mut bed = cut(0);
-    let begin = bed.world.now();
-    bed.start().unwrap();
-    let opening = bed.world.now().since(begin);
-    for seed in 0..200 {
-        let mut bed = cut(seed);
-        bed.start_in_vain(opening * (100 + 5 * (seed as u32)) / 1000);
-        bed.machine.slow_down(&bed.path(1), 1);
-        bed.machine.detach(&bed.path(0));
-        bed.start().unwrap();
-        let found = bed.read(0, BLOCK);
-        assert!(found == Ok(bytes(1)) || found == Ok(bytes(2)), "seed {seed}: {:?}", found.err());
-    }
-}
-
 /// While the members that are left took in the state of the one that had failed, an older label of another one, which was
 /// being rebuilt then, was taken for that of a half that went its own way.
 #[test]
@@ -156,7 +132,7 @@ fn a_label_that_was_being_written_is_no_half_of_its_own() {
         bed.settle();
         bed.machine.slow_down(&bed.path(1), 2_000);
         // A checkpoint writes labels.
-        bed.world.run_for(Duration::from_millis(5000 + 30 * seed)).unwrap();
+        bed.world.run_for(Duration::from_millis(5000 + 100 * seed)).unwrap();
         bed.power_cut();
         bed.machine.slow_down(&bed.path(1), 1);
         bed.machine.detach(&bed.path(0));
@@ -371,7 +347,7 @@ fn the_tail_of_a_label_is_not_written_before_its_head_is_durable() {
         bed.settle();
         bed.machine.slow_down(&bed.path(1), 2_000);
         // In the middle of a checkpoint: for some seeds while it writes the head.
-        bed.world.run_for(Duration::from_millis(5000 + 30 * seed)).unwrap();
+        bed.world.run_for(Duration::from_millis(5000 + 100 * seed)).unwrap();
         bed.machine.stall(&bed.path(1));
         bed.world.run_for(Duration::from_secs(200)).unwrap();
         let places = End::BOTH.map(|end| bed.geometry().label_place(end));
@@ -389,4 +365,39 @@ fn the_tail_of_a_label_is_not_written_before_its_head_is_durable() {
         bed.start().unwrap();
         assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)), "seed {seed}");
     }
+}
+
+/// What a recovery asks for by the labels is not written over.
+#[test]
+fn a_segment_is_used_again_when_the_labels_say_that_it_is_of_no_use() {
+    let bed = Bed::new(1700, Level::Single, 1, 16 << 10);
+    let shared = bed.core().shared().clone();
+    let places = End::BOTH.map(|end| bed.geometry().label_place(end));
+    let retired = || {
+        let label = |place| Label::decode(&bed.machine.file_bytes(&bed.path(0), place, BLOCK)?).ok();
+        places.into_iter().filter_map(label).map(|label| label.retired).max().unwrap()
+    };
+    let free = || shared.segments.retire(0);
+    let (disk, done) = (bed.disk(), Rc::new(Cell::new(false)));
+    let ends = done.clone();
+    bed.ring().spawn_later(async move {
+        for row in 0..400 {
+            let bytes = Buffer::zeroed(16 << 10);
+            disk.submit(Request::write(row % 12 * (16 << 10), bytes)).await.result.unwrap();
+        }
+        ends.set(true);
+    });
+    let (mut before, mut said, mut times) = (free(), retired(), 0);
+    bed.world
+        .run_until(|| {
+            let now = free();
+            if now > before {
+                assert!(retired() > said, "{times}");
+                (said, times) = (retired(), times + 1);
+            }
+            before = now;
+            done.get()
+        })
+        .unwrap();
+    assert!(times > 10, "{times}");
 }
