@@ -20,6 +20,7 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::{SlotStates, Spared};
 use super::table::Table;
+use super::watch::{Watch, kind_of};
 use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
@@ -72,6 +73,8 @@ pub struct Shared {
     /// The members, and how often one of them was replaced.
     pub(super) members: Mutex<Vec<Option<Arc<Member>>>>,
     pub(super) replaced: AtomicU64,
+    /// How long members take, and what is told of them.
+    pub(super) watch: Watch,
 }
 
 impl Shared {
@@ -223,8 +226,13 @@ impl PoolCore {
             let Some(member) = self.member(slot) else {
                 return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
             };
+            let (kind, begun) = (kind_of(request.verb), self.ring.turn_time());
             match self.ring.timeout(POOL_MEMBER_STALL, member.submit(request)).await {
                 Some(completion) => {
+                    if let Some(kind) = kind {
+                        let took = self.ring.turn_time().since(begun);
+                        self.shared.watch.latencies.note(self.index, slot, kind, took);
+                    }
                     Answer { result: completion.result.map_err(Trouble::Error), buffer: completion.buffer }
                 }
                 None => Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() },

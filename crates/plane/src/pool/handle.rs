@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::core::Shared;
-use super::format::Id;
+use super::format::label::MAX_SPARES;
+use super::format::{Cause, Id};
 use super::keeper::Message;
 use super::layout::Row;
 use super::level::Level;
 use super::member::Member;
+use super::watch::Progress;
 
 /// The control handle of a pool.
 #[derive(Clone)]
@@ -35,6 +38,25 @@ pub struct MemberStatus {
     pub place: Option<String>,
     /// How it is.
     pub state: MemberState,
+    /// Why it is out, as the labels have it.
+    pub cause: Option<Cause>,
+    /// How far its rebuilding is.
+    pub progress: Option<Progress>,
+    /// How long it took to answer reads of late, on average; `None` before there were any.
+    pub read_time: Option<Duration>,
+    /// How long it took to answer writes of late.
+    pub write_time: Option<Duration>,
+    /// It takes several times as long as the others, and has for a while.
+    pub slow: bool,
+}
+
+/// A member that waits for another one to fail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpareStatus {
+    /// What it is known by.
+    pub id: Id,
+    /// Where it is, if it is there.
+    pub place: Option<String>,
 }
 
 /// How a pool is.
@@ -56,6 +78,8 @@ pub struct Status {
     pub integrity: bool,
     /// Its slots, in order.
     pub members: Vec<MemberStatus>,
+    /// Its spares, in the order in which they are taken.
+    pub spares: Vec<SpareStatus>,
     /// Blocks whose checksum did not fit, since the start.
     pub wrong: u64,
     /// Blocks that a member could not read.
@@ -83,6 +107,10 @@ pub struct Scrub {
     pub lost: u64,
     /// Rows whose blocks did not fit one another.
     pub uneven: u64,
+    /// Bytes of members verified a second, of late.
+    pub bytes_per_second: u64,
+    /// How long it takes yet at this rate, while it runs and as far as that can be said.
+    pub left: Option<Duration>,
 }
 
 /// Why something cannot be done to a pool. Sentences with a hint.
@@ -118,6 +146,30 @@ pub enum Refusal {
         /// Which slot.
         slot: usize,
     },
+    /// There is no such spare.
+    #[error("pool {pool} has no such spare; hint: its status lists those that it has")]
+    NoSpare {
+        /// Of which pool.
+        pool: String,
+    },
+    /// A spare could never be used.
+    #[error(
+        "pool {pool} is {level}, which goes on without none of its members: a spare is of no use; hint: keep the disk for another pool"
+    )]
+    NoRedundancy {
+        /// Which pool.
+        pool: String,
+        /// How its members are arranged.
+        level: Level,
+    },
+    /// There are too many.
+    #[error("pool {pool} has {most} spares already; hint: remove one")]
+    TooManySpares {
+        /// Which pool.
+        pool: String,
+        /// As many as there can be.
+        most: usize,
+    },
     /// A member is too small.
     #[error(
         "{place} has {bytes} bytes, members of pool {pool} have {wanted}; hint: take one that is as large"
@@ -144,8 +196,16 @@ impl Handle {
     pub fn status(&self) -> Status {
         let shared = &self.0;
         let (out, rebuilding) = (shared.states.out(), shared.states.rebuilding());
+        let (watch, said) = (&shared.watch, shared.watch.said());
+        let rows = shared.geometry.rows;
         let member = |slot: usize| MemberStatus {
             place: shared.member(slot).map(|member| member.place().to_string()),
+            cause: said.causes.get(slot).copied().flatten().filter(|_| out & 1 << slot != 0),
+            progress: (rebuilding & 1 << slot != 0)
+                .then(|| watch.rebuilds[slot].progress(shared.states.cursor(slot), rows)),
+            read_time: watch.mean(slot, 0),
+            write_time: watch.mean(slot, 1),
+            slow: watch.is_slow(slot),
             state: if out & 1 << slot != 0 {
                 MemberState::Out
             } else if rebuilding & 1 << slot != 0 {
@@ -156,6 +216,12 @@ impl Handle {
         };
         let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let (counters, scrub) = (&shared.counters, &shared.scrub);
+        let spare = |id: &Id| SpareStatus {
+            id: *id,
+            place: watch.spare(id).map(|member| member.place().to_string()),
+        };
+        let (scrubs, progress) =
+            (scrub.runs.load(Ordering::Relaxed), watch.scrub.progress(count(&scrub.row), rows));
         Status {
             name: shared.name.clone(),
             id: shared.id,
@@ -165,22 +231,25 @@ impl Handle {
             bytes: shared.geometry.pool_bytes(),
             integrity: shared.integrity,
             members: (0..usize::from(shared.geometry.slots)).map(member).collect(),
+            spares: said.spares.iter().map(spare).collect(),
             wrong: count(&counters.wrong),
             unreadable: count(&counters.unreadable),
             repaired: count(&counters.repaired),
             lost: count(&counters.lost),
             scrub: Scrub {
-                runs: scrub.runs.load(Ordering::Relaxed),
-                rows: count(&scrub.row),
+                runs: scrubs,
+                rows: progress.rows,
                 bad: count(&scrub.bad),
                 repaired: count(&scrub.repaired),
                 lost: count(&scrub.lost),
                 uneven: count(&scrub.uneven),
+                bytes_per_second: progress.bytes_per_second,
+                left: progress.left.filter(|_| scrubs),
             },
         }
     }
 
-    /// Begins to verify everything, unless that is being done.
+    /// Begins to verify everything, unless that is being done. It goes on after a restart.
     pub fn scrub(&self) {
         self.0.keeper.send(Message::Scrub).ok();
     }
@@ -208,13 +277,42 @@ impl Handle {
         if self.0.states.out() & 1 << slot == 0 {
             return Err(Refusal::InUse { pool: self.0.name.clone(), slot });
         }
-        let wanted = self.0.geometry.bytes;
-        if member.bytes() < wanted {
-            let (pool, place) = (self.0.name.clone(), member.place().to_string());
-            return Err(Refusal::TooSmall { pool, place, bytes: member.bytes(), wanted });
-        }
+        self.is_large(&member)?;
         self.0.keeper.send(Message::Online { slot, member: Arc::new(member) }).ok();
         Ok(())
+    }
+
+    /// Gives the pool a blank member that takes the place of one that fails, by itself; or brings one in that is a spare already
+    /// and was missing.
+    pub fn add_spare(&self, member: Member) -> Result<(), Refusal> {
+        let (pool, geometry) = (self.0.name.clone(), &self.0.geometry);
+        if geometry.redundancy() == 0 {
+            return Err(Refusal::NoRedundancy { pool, level: geometry.level });
+        }
+        if self.0.watch.spares().len() >= MAX_SPARES {
+            return Err(Refusal::TooManySpares { pool, most: MAX_SPARES });
+        }
+        self.is_large(&member)?;
+        self.0.keeper.send(Message::AddSpare(Arc::new(member))).ok();
+        Ok(())
+    }
+
+    /// A spare is none any more, and blank again if it is there.
+    pub fn remove_spare(&self, id: &Id) -> Result<(), Refusal> {
+        if !self.0.watch.said().spares.contains(id) {
+            return Err(Refusal::NoSpare { pool: self.0.name.clone() });
+        }
+        self.0.keeper.send(Message::RemoveSpare(*id)).ok();
+        Ok(())
+    }
+
+    fn is_large(&self, member: &Member) -> Result<(), Refusal> {
+        let wanted = self.0.geometry.bytes;
+        if member.bytes() >= wanted {
+            return Ok(());
+        }
+        let (pool, place) = (self.0.name.clone(), member.place().to_string());
+        Err(Refusal::TooSmall { pool, place, bytes: member.bytes(), wanted })
     }
 
     fn check(&self, slot: usize) -> Result<(), Refusal> {

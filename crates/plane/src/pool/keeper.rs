@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ring::{Buffer, Receiver};
+use ring::{Buffer, Instant, Receiver};
 
 use super::assemble::is_blank;
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Label, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Id, Label, SlotState, TablePage, VolumeEntry, bitmap_block,
+    catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
 use super::member::Member;
 use super::open::{random_id, read_label};
+use super::watch::SlowWatch;
 use crate::error::{Error, ErrorKind};
+use crate::limits::POOL_WATCH;
 use crate::request::{Flags, Request};
 
 /// How long changes wait for a checkpoint at most.
@@ -55,6 +58,14 @@ pub(super) enum Message {
     },
     /// Everything is to be verified, from the first row on.
     Scrub,
+    /// A scrub has come further.
+    ScrubPlace,
+    /// A scrub has ended.
+    Scrubbed,
+    /// A member waits for another one to fail from now on.
+    AddSpare(Arc<Member>),
+    /// A spare is to be none any more.
+    RemoveSpare(Id),
     /// A slot is to be used no more, because an administrator says so.
     Offline {
         /// Which.
@@ -73,23 +84,33 @@ pub(super) enum Message {
 
 /// The keeper of a pool.
 pub(super) struct Keeper {
-    core: Rc<PoolCore>,
+    pub(super) core: Rc<PoolCore>,
     /// As it was last written, but for member, slot and end.
-    label: Label,
+    pub(super) label: Label,
     volumes: Vec<VolumeEntry>,
     /// The transaction from which on a recovery had to look when the last checkpoint began: what was before is in one place
     /// of each page of the table at least.
     once_written: u64,
+    /// When it began: members that are missing may come up late.
+    pub(super) began: Instant,
+    /// Slots whose members failed since.
+    pub(super) faulted: Slots,
+    /// Slots that an administrator took out since.
+    pub(super) unwanted: Slots,
+    pub(super) slow: SlowWatch,
 }
 
 impl Keeper {
     /// `label`: any member's newest one.
     pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
         let once_written = label.retired;
-        Keeper { core, label, volumes, once_written }
+        let (began, slow) = (core.ring.now(), SlowWatch::new(label.slots.len()));
+        let keeper = Keeper { core, label, volumes, once_written, began, faulted: 0, unwanted: 0, slow };
+        keeper.publish();
+        keeper
     }
 
-    fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Shared {
         &self.core.shared
     }
 
@@ -98,7 +119,12 @@ impl Keeper {
         self.resume();
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
+        let mut watched = ring.now();
         loop {
+            if ring.now().since(watched) >= POOL_WATCH && !self.shared().stops() {
+                watched = ring.now();
+                self.look().await;
+            }
             // What is under way may need a bit of the bitmap, or a label, before it is in its place.
             if self.shared().stops() && self.is_settled() {
                 self.shared().sealed.store(true, Ordering::SeqCst);
@@ -113,10 +139,9 @@ impl Keeper {
             let message = if self.shared().stops() {
                 let Some(message) = ring.timeout(SETTLE, messages.receive()).await else { continue };
                 message
-            } else if changed {
-                ring.timeout(CHECKPOINT, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             } else {
-                messages.receive().await
+                let patience = if changed { CHECKPOINT } else { POOL_WATCH };
+                ring.timeout(patience, messages.receive()).await.unwrap_or(Some(Message::Checkpoint))
             };
             match message {
                 Some(Message::Out { slot, cause }) => self.take_out(slot, cause).await,
@@ -130,9 +155,15 @@ impl Keeper {
                 Some(Message::Bitmap) => self.write_bitmap().await,
                 Some(Message::Cursor { slot, row }) => self.save_cursor(slot, row).await,
                 Some(Message::Rebuilt { slot }) => self.rebuilt(slot).await,
-                Some(Message::Scrub) => self.scrub(),
+                Some(Message::Scrub) => self.scrub().await,
+                Some(Message::ScrubPlace) => self.save_scrub().await,
+                Some(Message::Scrubbed) => self.scrubbed().await,
+                Some(Message::AddSpare(member)) => self.take_in(member).await,
+                Some(Message::RemoveSpare(id)) => self.remove_spare(&id).await,
                 Some(Message::Offline { slot }) => {
-                    self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted);
+                    if self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted) {
+                        self.unwanted |= 1 << slot;
+                    }
                 }
                 Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
                 Some(Message::Close) => self.shared().closing.store(true, Ordering::Release),
@@ -153,6 +184,9 @@ impl Keeper {
             if let SlotState::Rebuilding { by_bitmap, .. } = entry.state {
                 self.core.ring.spawn_later(self.core.clone().rebuild(slot, by_bitmap));
             }
+        }
+        if let Some(place) = self.label.scrub {
+            self.begin_scrub(&place);
         }
     }
 
@@ -184,42 +218,40 @@ impl Keeper {
         }
     }
 
-    fn scrub(&self) {
-        let report = &self.shared().scrub;
-        if report.runs.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        report.stop.store(false, Ordering::Release);
-        for counter in [&report.row, &report.bad, &report.repaired, &report.lost, &report.uneven] {
-            counter.store(0, Ordering::Release);
-        }
-        self.core.ring.spawn_later(self.core.clone().scrub());
-    }
-
     /// A member for a slot that is out. One that was there before gets what it missed; another one gets everything.
     async fn bring_in(&mut self, slot: usize, member: Arc<Member>) {
-        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
-        let shared = self.core.shared.clone();
+        if !matches!(self.label.slots[slot].state, SlotState::Out { .. }) {
+            return;
+        }
         let known = match self.recognize(slot, &member).await {
             Ok(known) => known,
             Err(why) => {
                 let place = member.place();
                 tracing::error!(
-                    pool = shared.name,
+                    pool = self.shared().name,
                     "{place} {why}; hint: nothing was written to it: give another one, or wipe it if nobody needs what is on it"
                 );
                 return;
             }
         };
+        self.install(slot, member, (!known).then(random_id)).await;
+    }
+
+    /// A member has a slot that is out from now on, and is given what it lacks. `newcomer`: what one is known by that never had
+    /// anything.
+    pub(super) async fn install(&mut self, slot: usize, member: Arc<Member>, newcomer: Option<Id>) {
+        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
+        let shared = self.core.shared.clone();
+        (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
         shared.set_member(slot, Some(member));
-        if known {
-            self.core.load_table(slot).await;
-        } else {
-            self.label.slots[slot].member = random_id();
+        if let Some(id) = newcomer {
+            self.label.slots[slot].member = id;
             shared.table.renew(slot);
+        } else {
+            self.core.load_table(slot).await;
         }
         // One that went out before it had everything lacks more than the bitmap says.
-        let by_bitmap = known && cause != Cause::Replaced;
+        let by_bitmap = newcomer.is_none() && cause != Cause::Replaced;
         self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: 0, by_bitmap };
         shared.changes.fetch_add(1, Ordering::AcqRel);
         let changes = shared.changes.load(Ordering::Acquire);
@@ -233,19 +265,7 @@ impl Keeper {
 
     /// Whether a member is the one that a slot had. The error is why it can be neither that nor a new one: a sentence's end.
     async fn recognize(&self, slot: usize, member: &Member) -> Result<bool, String> {
-        let label =
-            read_label(&self.core.ring, member).await.map_err(|error| format!("cannot be used: {error}"))?;
-        let Some(label) = label else {
-            return match is_blank(&self.core.ring, member).await {
-                Ok(Some(true)) => Ok(false),
-                Ok(Some(false)) => Err("has something on it that is no label of a pool".to_owned()),
-                Ok(None) => Err("cannot be read".to_owned()),
-                Err(error) => Err(format!("cannot be used: {error}")),
-            };
-        };
-        if label.pool != self.label.pool {
-            return Err(format!("is a member of another pool, {}", label.name));
-        }
+        let Some(label) = self.own_label(member).await? else { return Ok(false) };
         if label.member != self.label.slots[slot].member {
             return Err("is a member of this pool, but not the one that this slot had".to_owned());
         }
@@ -255,11 +275,30 @@ impl Keeper {
         Ok(true)
     }
 
+    /// The label of a member of this pool; none of a blank one. The error is what else it is: a sentence's end.
+    pub(super) async fn own_label(&self, member: &Member) -> Result<Option<Label>, String> {
+        let label =
+            read_label(&self.core.ring, member).await.map_err(|error| format!("cannot be used: {error}"))?;
+        match label {
+            Some(label) if label.pool != self.label.pool => {
+                Err(format!("is a member of another pool, {}", label.name))
+            }
+            Some(label) => Ok(Some(label)),
+            None => match is_blank(&self.core.ring, member).await {
+                Ok(Some(true)) => Ok(None),
+                Ok(Some(false)) => Err("has something on it that is no label of a pool".to_owned()),
+                Ok(None) => Err("cannot be read".to_owned()),
+                Err(error) => Err(format!("cannot be used: {error}")),
+            },
+        }
+    }
+
     /// Everything in its place, and said so.
     async fn close(&mut self) {
         self.checkpoint_twice().await;
         // What is not in its place is made when the pool is opened again.
         self.label.clean = !self.shared().has_failed();
+        self.label.scrub = self.scrub_place();
         self.write_labels(None).await;
         // Whoever still waits for labels is to find that the pool is closed.
         self.shared().labelled.store(u64::MAX, Ordering::Release);
@@ -273,6 +312,7 @@ impl Keeper {
             self.write_labels(None).await;
         }
         self.shared().labelled.fetch_max(changes, Ordering::AcqRel);
+        self.fill_in().await;
     }
 
     /// Whether the journal has forgotten all that was in its place at the last checkpoint.
@@ -335,9 +375,11 @@ impl Keeper {
                     SlotState::Out { cause: Cause::Replaced, since }
                 }
                 SlotState::Rebuilding { .. } | SlotState::InSync => {
-                    SlotState::Out { cause: cause(slot), since }
+                    let unwanted = self.unwanted & 1 << slot != 0;
+                    SlotState::Out { cause: if unwanted { Cause::Administrator } else { cause(slot) }, since }
                 }
             };
+            self.faulted |= 1 << slot;
             any = true;
         }
         if any {
@@ -467,6 +509,7 @@ impl Keeper {
             })
             .await;
         }
+        self.publish();
     }
 
     /// One durable write to all members that are used.

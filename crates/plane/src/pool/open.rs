@@ -22,6 +22,7 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
+use super::watch::Watch;
 use crate::limits::POOL_MEMBER_STALL;
 use crate::request::Request;
 
@@ -153,6 +154,7 @@ impl Pool {
             name: options.name.clone(),
             slots,
             spares: Vec::new(),
+            scrub: None,
         };
         let pool = Pool::new(
             label,
@@ -211,7 +213,10 @@ impl Pool {
             let here = labelled.iter().find(|labelled| labelled.label.member == entry.member);
             places[slot] = here.map(|labelled| labelled.member.clone());
         }
+        let spares = labelled.iter().filter(|labelled| label.spares.contains(&labelled.label.member));
+        let spares = spares.map(|labelled| (labelled.label.member, labelled.member.clone())).collect();
         let pool = Pool::new(label, places, Vec::new(), cores);
+        *pool.shared.watch.spares() = spares;
         pool.start(ring).await
     }
 
@@ -296,6 +301,7 @@ impl Pool {
             table: Table::new(&geometry),
             locks: RowLocks::default(),
             segments: Segments::new(geometry.segments),
+            watch: Watch::new(cores, members.len()),
             states: SlotStates::new(members.len()),
             members: Mutex::new(members),
             replaced: AtomicU64::new(0),
@@ -363,6 +369,21 @@ impl Pool {
         })?;
         self.volumes = volumes;
         Ok(())
+    }
+
+    /// Gives the pool a blank member as a spare.
+    pub(super) async fn add_spare(&self, ring: &Ring, member: Member) -> Result<(), PoolError> {
+        let place = member.place().to_string();
+        let core = self.core(0, ring)?;
+        let (label, receiver) = self.take_seed().expect("before it is kept");
+        let mut keeper = Keeper::new(core, label, self.volumes.clone());
+        let result = keeper.add_spare(Arc::new(member)).await;
+        self.put_seed(keeper.label().clone(), receiver);
+        result.map_err(|why| {
+            self.refused(format!(
+                "{place} cannot be a spare: it {why}; hint: take it from the list of spares"
+            ))
+        })
     }
 
     /// Keeps the pool, on its first core, until it is closed.
@@ -583,10 +604,35 @@ pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<La
     }
 }
 
+/// Whether the pool that `label` is of went on without a member: that is out, or another one has its place.
+fn is_without(label: &Label, member: &Id) -> bool {
+    let uses = |slot: &Slot| slot.member == *member && !matches!(slot.state, SlotState::Out { .. });
+    !label.slots.iter().any(uses)
+}
+
+/// Whether a member was used without all of those that `label` has as good. One that was never used without some other one
+/// is only old.
+fn is_parted(label: &Label, other: &Label) -> bool {
+    let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
+    other.slots.iter().any(|slot| matches!(slot.state, SlotState::Out { .. }))
+        && label.slots.iter().filter(in_sync).all(|slot| is_without(other, &slot.member))
+}
+
+/// Whether the members of `label` went on without another one for good: it is of no use to them any more.
+pub(super) fn was_replaced(label: &Label, other: &Label) -> bool {
+    let known = label.slot_of(&other.member).is_some() || label.spares.contains(&other.member);
+    other.pool == label.pool && !known && !is_parted(label, other)
+}
+
+/// The newest label.
+pub(super) fn newest(labelled: &[Labelled]) -> Option<&Labelled> {
+    labelled.iter().max_by_key(|labelled| labelled.label.generation)
+}
+
 /// The label that counts, if the members belong together.
 pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
     let refused = |why: String| PoolError::Refused { pool: name.to_owned(), why };
-    let Some(newest) = labelled.iter().max_by_key(|labelled| labelled.label.generation) else {
+    let Some(newest) = newest(labelled) else {
         return Err(refused("no member was given; hint: name its files or devices".to_owned()));
     };
     let label = &newest.label;
@@ -598,23 +644,16 @@ pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolErr
                 other.label.name
             )));
         }
-        let known = label.slots.iter().any(|slot| slot.member == other.label.member)
-            || label.spares.contains(&other.label.member);
-        if !known {
+        if was_replaced(label, &other.label) {
             return Err(refused(format!(
                 "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
             )));
         }
         // Both were used without the other: one that was out when the others went on knows one of those as good.
-        let out = |label: &Label, member: &Id| {
-            label
-                .slots
-                .iter()
-                .any(|slot| slot.member == *member && matches!(slot.state, SlotState::Out { .. }))
-        };
-        let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
-        let is_parted = label.slots.iter().filter(in_sync).all(|slot| out(&other.label, &slot.member));
-        if out(label, &other.label.member) && is_parted {
+        if is_without(label, &other.label.member)
+            && !label.spares.contains(&other.label.member)
+            && is_parted(label, &other.label)
+        {
             return Err(refused(format!(
                 "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
                 newest.member.place()

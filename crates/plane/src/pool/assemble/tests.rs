@@ -66,7 +66,7 @@ fn path(index: usize) -> PathBuf {
 fn plan(name: &str, level: Level, members: impl IntoIterator<Item = usize>) -> PoolPlan {
     let member = |index| MemberPlan { place: Place::Path(path(index)), create_bytes: Some(MEMBER) };
     let members = members.into_iter().map(member).collect();
-    PoolPlan { name: name.into(), level, unit: 16 << 10, integrity: true, members }
+    PoolPlan { name: name.into(), level, unit: 16 << 10, integrity: true, members, spares: Vec::new() }
 }
 
 fn options(name: &str, id: u8) -> VolumeOptions {

@@ -22,13 +22,17 @@ pub struct Bed {
     pub slots: usize,
     pub unit: u32,
     pub volume: u64,
+    /// Slots whose first members are not given to the pool any more.
+    left: Vec<usize>,
+    /// Further members that are given to it.
+    more: Vec<PathBuf>,
     running: Option<Running>,
 }
 
 struct Running {
     core: Rc<PoolCore>,
     disk: Rc<PoolDisk>,
-    _locks: Vec<File>,
+    locks: Vec<File>,
     reactor: Reactor,
 }
 
@@ -37,7 +41,17 @@ impl Bed {
     pub fn new(seed: u64, level: Level, slots: usize, unit: u32) -> Bed {
         let world = World::new(seed);
         let machine = world.node("machine");
-        let mut bed = Bed { world, machine, level, slots, unit, volume: 0, running: None };
+        let mut bed = Bed {
+            world,
+            machine,
+            level,
+            slots,
+            unit,
+            volume: 0,
+            left: Vec::new(),
+            more: Vec::new(),
+            running: None,
+        };
         let reactor = bed.machine.reactor();
         let (ring, options, places) = (reactor.ring().clone(), bed.options(), bed.places());
         let made = bed.world.block_on(&reactor, async move {
@@ -73,7 +87,9 @@ impl Bed {
 
     fn places(&self) -> Vec<PathBuf> {
         (0..self.slots)
+            .filter(|slot| !self.left.contains(slot))
             .map(|slot| self.path(slot))
+            .chain(self.more.iter().cloned())
             .filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0))
             .collect()
     }
@@ -91,7 +107,7 @@ impl Bed {
             Ok::<_, PoolError>((core, disk, locks))
         });
         let (core, disk, locks) = opened.unwrap()?;
-        self.running = Some(Running { core, disk, _locks: locks, reactor });
+        self.running = Some(Running { core, disk, locks, reactor });
         Ok(())
     }
 
@@ -160,6 +176,35 @@ impl Bed {
         let ring = self.ring();
         let open = async move { Member::open(&ring, Place::Path(path), Some(MEMBER), None).await.unwrap() };
         self.world.block_on(&self.running.as_ref().unwrap().reactor, open).unwrap()
+    }
+
+    /// Gives the pool a spare, now and whenever it is opened.
+    pub fn add_spare(&mut self, path: &str) {
+        let (member, lock) = self.member(path.into());
+        self.running.as_mut().unwrap().locks.extend(lock);
+        self.handle().add_spare(member).unwrap();
+        let there = || self.handle().status().spares.iter().any(|spare| spare.place.as_deref() == Some(path));
+        self.world.run_until(there).unwrap();
+        self.forget(path);
+        self.more.push(path.into());
+    }
+
+    /// A further member is not given to the pool any more.
+    pub fn forget(&mut self, path: &str) {
+        self.more.retain(|other| other.as_os_str() != path);
+    }
+
+    /// The first member of a slot is not given to the pool any more.
+    pub fn leave(&mut self, slot: usize) {
+        self.left.push(slot);
+    }
+
+    /// Ends the pool in good order.
+    pub fn close(&mut self) {
+        let (shared, ring) = (self.core().shared().clone(), self.ring());
+        let close = async move { Pool::close(&shared, &ring).await };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, close).unwrap();
+        self.kill();
     }
 
     /// Waits until all members are in sync.

@@ -1,13 +1,10 @@
 //! What members do to their bytes, and what a pool does about it.
 
 use super::bed::Bed;
+use super::pattern;
 use crate::error::ErrorKind;
 use crate::pool::format::BLOCK;
 use crate::pool::{Level, MemberState, Refusal};
-
-fn pattern(length: usize, salt: u8) -> Vec<u8> {
-    (0..length).map(|index| (index / 7) as u8 ^ (index as u8).wrapping_mul(31) ^ salt).collect()
-}
 
 const REDUNDANT: [(Level, usize); 4] =
     [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 4), (Level::Raid6, 5)];

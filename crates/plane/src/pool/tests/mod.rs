@@ -4,3 +4,9 @@ mod bed;
 mod damage;
 mod history;
 mod holes;
+mod spares;
+
+/// Bytes that are other ones at every place.
+fn pattern(length: usize, salt: u8) -> Vec<u8> {
+    (0..length).map(|index| (index / 7) as u8 ^ (index as u8).wrapping_mul(31) ^ salt).collect()
+}
