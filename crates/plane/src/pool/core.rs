@@ -11,6 +11,7 @@ use ring::{Buffer, PooledFuture, Ring, Sender};
 use super::bitmap::Bitmap;
 use super::events::Counters;
 use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, block_entry};
+use super::grown::Current;
 use super::journal::Journal;
 use super::keeper::Message;
 use super::layout::{Row, Slots};
@@ -39,7 +40,7 @@ pub struct Shared {
     /// Its name.
     pub name: String,
     /// Its arrangement.
-    pub geometry: Geometry,
+    pub geometry: Current,
     /// Whether checksums are kept and verified.
     pub integrity: bool,
     pub(super) table: Table,

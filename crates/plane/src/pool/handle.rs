@@ -146,6 +146,28 @@ pub enum Refusal {
         /// Which slot.
         slot: usize,
     },
+    /// It cannot have more than it has.
+    #[error(
+        "pool {pool} has no room to grow: {place} has {bytes} bytes, and {used} are in use; hint: replace all members by larger ones first"
+    )]
+    NoRoom {
+        /// Which pool.
+        pool: String,
+        /// The smallest member.
+        place: String,
+        /// Its bytes.
+        bytes: u64,
+        /// Those that are in use.
+        used: u64,
+    },
+    /// Something is to be mended first.
+    #[error(
+        "not all members of pool {pool} are in sync; hint: bring them back, or wait until they are rebuilt"
+    )]
+    NotInSync {
+        /// Which pool.
+        pool: String,
+    },
     /// There is no such spare.
     #[error("pool {pool} has no such spare; hint: its status lists those that it has")]
     NoSpare {
@@ -303,6 +325,23 @@ impl Handle {
             return Err(Refusal::NoSpare { pool: self.0.name.clone() });
         }
         self.0.keeper.send(Message::RemoveSpare(*id)).ok();
+        Ok(())
+    }
+
+    /// Gives the pool the rows that its members have room for, once all of them were replaced by larger ones. Status has the new
+    /// size when it is done; volumes can have it from the next start on.
+    pub fn grow(&self) -> Result<(), Refusal> {
+        let (shared, pool) = (&self.0, self.0.name.clone());
+        let there = (0..usize::from(shared.geometry.slots)).map(|slot| shared.member(slot));
+        let members = there.collect::<Option<Vec<_>>>().filter(|_| shared.states.all_in_sync());
+        let Some(members) = members else { return Err(Refusal::NotInSync { pool }) };
+        if let Some(smallest) = members.iter().min_by_key(|member| member.bytes())
+            && shared.geometry.grown(smallest.bytes()).is_none()
+        {
+            let (place, used) = (smallest.place().to_string(), shared.geometry.bytes);
+            return Err(Refusal::NoRoom { pool, place, bytes: smallest.bytes(), used });
+        }
+        shared.keeper.send(Message::Grow).ok();
         Ok(())
     }
 

@@ -66,6 +66,8 @@ pub(super) enum Message {
     AddSpare(Arc<Member>),
     /// A spare is to be none any more.
     RemoveSpare(Id),
+    /// The pool is to have what its members have room for.
+    Grow,
     /// A slot is to be used no more, because an administrator says so.
     Offline {
         /// Which.
@@ -87,7 +89,7 @@ pub(super) struct Keeper {
     pub(super) core: Rc<PoolCore>,
     /// As it was last written, but for member, slot and end.
     pub(super) label: Label,
-    volumes: Vec<VolumeEntry>,
+    pub(super) volumes: Vec<VolumeEntry>,
     /// The transaction from which on a recovery had to look when the last checkpoint began: what was before is in one place
     /// of each page of the table at least.
     once_written: u64,
@@ -160,6 +162,7 @@ impl Keeper {
                 Some(Message::Scrubbed) => self.scrubbed().await,
                 Some(Message::AddSpare(member)) => self.take_in(member).await,
                 Some(Message::RemoveSpare(id)) => self.remove_spare(&id).await,
+                Some(Message::Grow) => self.grow().await,
                 Some(Message::Offline { slot }) => {
                     if self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted) {
                         self.unwanted |= 1 << slot;
@@ -401,7 +404,7 @@ impl Keeper {
     }
 
     /// Makes what was written to members durable.
-    async fn flush(&self, slots: Slots) {
+    pub(super) async fn flush(&self, slots: Slots) {
         let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush())).collect();
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result {
@@ -499,21 +502,25 @@ impl Keeper {
             }
         }
         for end in End::BOTH {
-            let place = self.shared().geometry.label_place(end);
-            self.write_everywhere(place, |slot| {
-                let mut label = self.label.clone();
-                label.slot = Some(slot as u16);
-                label.member = self.label.slots[slot].member;
-                label.end = end;
-                Buffer::copy_of(&label.encode())
-            })
-            .await;
+            self.write_label(end, self.shared().geometry.label_place(end)).await;
         }
         self.publish();
     }
 
+    /// Writes one of the labels of all members that are used.
+    pub(super) async fn write_label(&self, end: End, place: u64) {
+        self.write_everywhere(place, |slot| {
+            let mut label = self.label.clone();
+            label.slot = Some(slot as u16);
+            label.member = self.label.slots[slot].member;
+            label.end = end;
+            Buffer::copy_of(&label.encode())
+        })
+        .await;
+    }
+
     /// One durable write to all members that are used.
-    async fn write_everywhere(&self, place: u64, content: impl Fn(usize) -> Buffer) {
+    pub(super) async fn write_everywhere(&self, place: u64, content: impl Fn(usize) -> Buffer) {
         let slots = self.used();
         let write = |slot| self.core.ask(slot, Request::write(place, content(slot)).with(Flags::FUA));
         let answers = join(members(slots).map(write).collect()).await;

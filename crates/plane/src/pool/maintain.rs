@@ -19,7 +19,7 @@ use crate::limits::{POOL_BACKGROUND_CEILING, POOL_BACKGROUND_FLOOR};
 const SAVE: Duration = Duration::from_secs(2);
 
 /// How often the place of a scrub is made durable.
-const SAVE_SCRUB: Duration = Duration::from_secs(10);
+const SAVE_SCRUB: Duration = Duration::from_secs(5);
 
 /// How long a rebuilding that cannot go on waits for another member to come back.
 const AGAIN: Duration = Duration::from_secs(10);

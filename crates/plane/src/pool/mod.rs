@@ -14,6 +14,8 @@ mod core;
 mod disk;
 mod events;
 pub mod format;
+mod grow;
+mod grown;
 mod handle;
 mod join;
 mod journal;

@@ -13,6 +13,7 @@ use super::format::{
     BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState,
     TablePage, VolumeEntry, bitmap_block, catalogue,
 };
+use super::grown::Current;
 use super::keeper::{Keeper, Message};
 use super::layout::{Row, members};
 use super::level::Level;
@@ -296,7 +297,7 @@ impl Pool {
         let shared = Arc::new(Shared {
             id: label.pool,
             name: label.name.clone(),
-            geometry,
+            geometry: Current::new(geometry),
             integrity: label.integrity,
             table: Table::new(&geometry),
             locks: RowLocks::default(),
@@ -610,12 +611,23 @@ fn is_without(label: &Label, member: &Id) -> bool {
     !label.slots.iter().any(uses)
 }
 
-/// Whether a member was used without all of those that `label` has as good. One that was never used without some other one
-/// is only old.
-fn is_parted(label: &Label, other: &Label) -> bool {
+/// Whether none of those that `label` has as good was used when `other` was written.
+fn has_none_of(label: &Label, other: &Label) -> bool {
     let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
-    other.slots.iter().any(|slot| matches!(slot.state, SlotState::Out { .. }))
-        && label.slots.iter().filter(in_sync).all(|slot| is_without(other, &slot.member))
+    label.slots.iter().filter(in_sync).all(|slot| is_without(other, &slot.member))
+}
+
+/// Whether a member was used without those that `label` has as good, while these were used without it.
+fn is_parted(label: &Label, other: &Label) -> bool {
+    let went_on = match label.slot_of(&other.member).map(|slot| label.slots[slot].state) {
+        // One that is only old has no label of a time when it was out.
+        Some(SlotState::Out { since, .. }) => other.generation >= since,
+        Some(_) => false,
+        None if label.spares.contains(&other.member) => false,
+        // Another one has its place: one that was never used without some other one is only old.
+        None => other.slots.iter().any(|slot| matches!(slot.state, SlotState::Out { .. })),
+    };
+    went_on && has_none_of(label, other)
 }
 
 /// Whether the members of `label` went on without another one for good: it is of no use to them any more.
@@ -649,11 +661,7 @@ pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolErr
                 "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
             )));
         }
-        // Both were used without the other: one that was out when the others went on knows one of those as good.
-        if is_without(label, &other.label.member)
-            && !label.spares.contains(&other.label.member)
-            && is_parted(label, &other.label)
-        {
+        if is_parted(label, &other.label) {
             return Err(refused(format!(
                 "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
                 newest.member.place()

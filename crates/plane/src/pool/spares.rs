@@ -183,7 +183,7 @@ impl Keeper {
     }
 
     /// Writes the labels of all spares that are there. One that does not take it is not there any more.
-    async fn write_spares(&mut self) {
+    pub(super) async fn write_spares(&mut self) {
         let shared = self.core.shared.clone();
         let spares = shared.watch.spares().clone();
         for (id, member) in spares {

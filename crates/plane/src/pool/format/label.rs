@@ -23,6 +23,8 @@ const SPARE: u16 = 0xffff;
 const NO_ID: Id = [0; 16];
 /// The feature of a label that has a scrub under way.
 pub const SCRUBS: u32 = 1;
+/// The feature of a label of a pool that was grown: bitmap and table lie behind the units.
+pub const GROWN: u32 = 2;
 const INTEGRITY: u16 = 1;
 const CLEAN: u16 = 2;
 const NAME: usize = 176;
@@ -205,7 +207,8 @@ impl Label {
         let mut put = |offset, field: &[u8]| put(&mut bytes, offset, field);
         put(0, &MAGIC);
         put(8, &VERSION.to_le_bytes());
-        put(12, &self.scrub.map_or(0, |_| SCRUBS).to_le_bytes());
+        let grown = if self.geometry.is_grown() { GROWN } else { 0 };
+        put(12, &(self.scrub.map_or(0, |_| SCRUBS) | grown).to_le_bytes());
         put(16, &self.pool);
         put(32, &self.member);
         put(48, &self.generation.to_le_bytes());
@@ -242,8 +245,8 @@ impl Label {
             return Err(LabelError::Damaged);
         }
         let features = match (u32_at(bytes, 8), u32_at(bytes, 12)) {
-            (VERSION, features) if features & !SCRUBS == 0 => features,
-            (VERSION, features) => return Err(LabelError::Features(features & !SCRUBS)),
+            (VERSION, features) if features & !(SCRUBS | GROWN) == 0 => features,
+            (VERSION, features) => return Err(LabelError::Features(features & !(SCRUBS | GROWN))),
             (version, _) => return Err(LabelError::Version(version)),
         };
         hold(RESERVED.into_iter().all(|range| is_zero(&bytes[range])), "a reserved byte is not zero")?;
@@ -253,6 +256,7 @@ impl Label {
         hold(flags & !(INTEGRITY | CLEAN) == 0, "a flag that is not known")?;
         let end = *End::BOTH.get(usize::from(bytes[59])).ok_or(LabelError::Invalid("the end"))?;
         let geometry = decode_geometry(bytes)?;
+        hold(geometry.is_grown() == (features & GROWN != 0), "where bitmap and table lie")?;
         let name = name_in(&bytes[NAME..NAME + MAX_NAME_BYTES], bytes[169].into())
             .ok_or(LabelError::Invalid("the name of the pool"))?;
         // The number of slots is at most 64: the geometry has been checked.

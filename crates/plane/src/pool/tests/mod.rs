@@ -2,6 +2,7 @@
 
 mod bed;
 mod damage;
+mod grow;
 mod history;
 mod holes;
 mod spares;

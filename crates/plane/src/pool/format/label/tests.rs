@@ -122,7 +122,8 @@ fn too_many_spares_and_long_names_are_refused() {
 fn a_scrub_is_there_when_its_feature_says_so() {
     let scrub = Some(ScrubPlace { row: 0, bad: 0, repaired: 0, lost: 0, uneven: 0 });
     assert_eq!(with(12, &[1]), Ok(Label { scrub, ..label() }), "one that has just begun");
-    assert!(matches!(with(12, &[3]), Err(LabelError::Features(2))));
+    assert!(matches!(with(12, &[5]), Err(LabelError::Features(4))));
+    assert_eq!(with(12, &[2]), Err(LabelError::Invalid("where bitmap and table lie")));
     let beyond = Some(ScrubPlace { row: 101, bad: 0, repaired: 0, lost: 0, uneven: 0 });
     assert!(Label { scrub: beyond, ..label() }.check().is_err());
 }
