@@ -105,6 +105,8 @@ pub(super) struct Journal {
     queue: RefCell<VecDeque<Rc<Waiting>>>,
     writes: Cell<bool>,
     segment: Cell<Option<u32>>,
+    /// How many members had been replaced when that was claimed.
+    replaced: Cell<u64>,
     /// For each slot, where its next part goes in the segment.
     places: RefCell<Vec<u32>>,
     last: Cell<u64>,
@@ -319,8 +321,11 @@ impl PoolCore {
         let fits = |places: &[u32], slot: usize| {
             places[slot] as usize + header_bytes + payload(slot) <= self.geometry().segment_bytes as usize
         };
+        // A member that came in since has nothing at the start of the segment, and a recovery looks no further than that.
+        let replaced = self.shared.replaced.load(Ordering::Acquire);
         if let Some(segment) = journal.segment.get() {
-            if members(touched).all(|slot| fits(&journal.places.borrow(), slot)) {
+            let all_fit = members(touched).all(|slot| fits(&journal.places.borrow(), slot));
+            if all_fit && replaced == journal.replaced.get() {
                 return;
             }
             self.shared.segments.fill(segment, journal.last.get());
@@ -338,6 +343,7 @@ impl PoolCore {
         })
         .await;
         journal.segment.set(claimed.get());
+        journal.replaced.set(replaced);
         journal.places.replace(vec![0; usize::from(self.geometry().slots)]);
     }
 
