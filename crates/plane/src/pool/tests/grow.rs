@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::bed::Bed;
 use super::pattern;
+use crate::pool::format::{BLOCK, End, Label, TablePage, catalogue};
 use crate::pool::{Level, MemberState, Refusal};
 
 /// Bytes of a member that is larger.
@@ -114,6 +115,33 @@ fn a_cut_while_a_pool_grows_leaves_the_old_one_or_the_new_one() {
         holds(&mut bed, &bytes, rows);
     }
     assert!(old > 5 && new > 5, "cuts before and after: {old} and {new}");
+}
+
+/// What any one of them is damaged for is in the other.
+#[test]
+fn a_pool_that_has_grown_has_both_places_of_each_page_and_both_catalogues() {
+    let (bed, _) = replaced(4, Level::Raid5, 4);
+    let rows = bed.geometry().rows;
+    bed.handle().grow().unwrap();
+    bed.world.run_until(|| bed.handle().status().rows > rows).unwrap();
+    let (geometry, id) = (bed.geometry(), bed.core().shared().id);
+    for slot in 0..4 {
+        let path = PathBuf::from(larger(slot));
+        let bytes = |place| bed.machine.file_bytes(&path, place, BLOCK).unwrap();
+        let label = Label::decode(&bytes(0)).unwrap();
+        assert_eq!(
+            Label::decode(&bytes(geometry.label_place(End::Tail))).unwrap().generation,
+            label.generation
+        );
+        for end in End::BOTH {
+            let catalogue = bytes(geometry.catalogue_place(end, label.catalogue.copy));
+            assert!(catalogue::decode(&catalogue, &label.catalogue, &geometry).is_ok(), "{end:?} of {slot}");
+        }
+        for (page, copy) in (0..geometry.table_pages).flat_map(|page| [(page, 0), (page, 1)]) {
+            let bytes = bytes(geometry.table_page_place(page, copy));
+            assert!(TablePage::decode(&bytes, &id, slot as u16, page).is_some(), "{page}, {copy} of {slot}");
+        }
+    }
 }
 
 /// The labels of some members have the new size already, and just those are missing at the next start.
