@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 
 use ring::{Buffer, File, Ring};
 
+use super::admit::MemberLocks;
 use super::core::PoolCore;
 use super::format::{DEFAULT_CATALOGUE_BLOCKS, Label, VolumeEntry};
 use super::layout::members;
@@ -18,7 +19,7 @@ use crate::volume::VolumeOptions;
 
 /// What has to be zero at both ends of a member that counts as blank: partition tables, file systems and the labels of
 /// other volume managers all have something there.
-const BLANK_ENDS: u64 = 1 << 20;
+pub(super) const BLANK_ENDS: u64 = 1 << 20;
 
 const SOMETHING_ELSE: &str = "has no label of a pool, but something else on it";
 
@@ -67,7 +68,7 @@ pub struct Assembled {
 }
 
 /// What is found at a member's place.
-enum Found {
+pub(super) enum Found {
     /// Nothing, or an empty file.
     Missing,
     /// Nothing but zeroes.
@@ -78,9 +79,9 @@ enum Found {
     Unusable(String),
 }
 
-struct Opened {
-    member: Member,
-    lock: Option<File>,
+pub(super) struct Opened {
+    pub(super) member: Member,
+    pub(super) lock: Option<File>,
 }
 
 /// Opens the pool. The locks live on `ring`'s core: keep them as long as the pool.
@@ -88,7 +89,7 @@ pub async fn assemble(
     ring: &Ring,
     plan: &PoolPlan,
     cores: usize,
-) -> Result<(Assembled, Vec<File>), PoolError> {
+) -> Result<(Assembled, MemberLocks), PoolError> {
     let mut found = Vec::with_capacity(plan.members.len());
     for member in &plan.members {
         found.push(look(ring, &member.place).await?);
@@ -104,7 +105,7 @@ pub async fn assemble(
     }
 }
 
-async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
+pub(super) async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
     let (member, lock) = match Member::open(ring, place.clone(), None, None).await {
         Ok(opened) => opened,
         Err(MemberError::File(FileError::Open { source, .. })) if source.kind() == ErrorKind::NotFound => {
@@ -175,7 +176,7 @@ async fn make(
     found: Vec<Found>,
     spares: Vec<Found>,
     cores: usize,
-) -> Result<(Assembled, Vec<File>), PoolError> {
+) -> Result<(Assembled, MemberLocks), PoolError> {
     let refused = |why: String| PoolError::Refused { pool: plan.name.clone(), why };
     // All of them are judged before the first one is touched.
     for (found, member) in found.iter().chain(&spares).zip(plan.members.iter().chain(&plan.spares)) {
@@ -195,11 +196,11 @@ async fn make(
             _ => {}
         }
     }
-    let (mut opened, mut locks) = (Vec::with_capacity(found.len()), Vec::new());
+    let (mut opened, locks) = (Vec::with_capacity(found.len()), MemberLocks::default());
     for (found, plan) in found.into_iter().zip(&plan.members) {
         let Opened { member, lock } = take(ring, found, plan).await?;
+        locks.keep(member.place(), lock);
         opened.push(member);
-        locks.extend(lock);
     }
     let smallest = opened.iter().map(Member::bytes).min().unwrap_or(0);
     let mut waiting = Vec::with_capacity(spares.len());
@@ -212,8 +213,8 @@ async fn make(
                 member.bytes()
             )));
         }
+        locks.keep(member.place(), lock);
         waiting.push(member);
-        locks.extend(lock);
     }
     for member in opened.iter().filter(|member| member.bytes() > smallest) {
         let unused = member.bytes() - smallest;
@@ -253,14 +254,14 @@ async fn import(
     found: Vec<Found>,
     spares: Vec<Found>,
     cores: usize,
-) -> Result<(Assembled, Vec<File>), PoolError> {
-    let (mut labelled, mut absent, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+) -> Result<(Assembled, MemberLocks), PoolError> {
+    let (mut labelled, mut absent, locks) = (Vec::new(), Vec::new(), MemberLocks::default());
     let mut blank = Vec::new();
     for (found, plan) in spares.into_iter().zip(&plan.spares) {
         match found {
             Found::Labelled(Opened { member, lock }, label) => {
+                locks.keep(member.place(), lock);
                 labelled.push(Labelled { member: member.into(), label: *label });
-                locks.extend(lock);
             }
             Found::Missing if plan.create_bytes.is_none() => {
                 absent.push(Absent { place: plan.place.clone(), why: "is not there, or empty".to_owned() });
@@ -272,8 +273,8 @@ async fn import(
     for (found, plan) in found.into_iter().zip(&plan.members) {
         let why = match found {
             Found::Labelled(Opened { member, lock }, label) => {
+                locks.keep(member.place(), lock);
                 labelled.push(Labelled { member: member.into(), label: *label });
-                locks.extend(lock);
                 continue;
             }
             Found::Missing => "is not there, or empty".to_owned(),

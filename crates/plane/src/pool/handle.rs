@@ -1,16 +1,16 @@
 //! A pool as an administrator sees it: what it is, how it is, and what can be done to it. From any thread.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::core::Shared;
 use super::format::label::MAX_SPARES;
 use super::format::{Cause, Id};
-use super::keeper::Message;
+use super::keeper::{Answer, Message};
 use super::layout::Row;
 use super::level::Level;
-use super::member::Member;
+use super::member::{Member, Place};
 use super::watch::Progress;
 
 /// The control handle of a pool.
@@ -35,7 +35,7 @@ pub enum MemberState {
 #[derive(Clone, Debug)]
 pub struct MemberStatus {
     /// Where its member is, if it is there.
-    pub place: Option<String>,
+    pub place: Option<Place>,
     /// How it is.
     pub state: MemberState,
     /// Why it is out, as the labels have it.
@@ -56,7 +56,7 @@ pub struct SpareStatus {
     /// What it is known by.
     pub id: Id,
     /// Where it is, if it is there.
-    pub place: Option<String>,
+    pub place: Option<Place>,
 }
 
 /// How a pool is.
@@ -76,6 +76,8 @@ pub struct Status {
     pub bytes: u64,
     /// Whether checksums are kept and verified.
     pub integrity: bool,
+    /// Nothing is written any more: more members failed than redundancy replaces.
+    pub has_failed: bool,
     /// Its slots, in order.
     pub members: Vec<MemberStatus>,
     /// Its spares, in the order in which they are taken.
@@ -95,6 +97,8 @@ pub struct Status {
 /// How far a scrub is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scrub {
+    /// How many were begun since the pool was opened.
+    pub begun: u64,
     /// It runs.
     pub runs: bool,
     /// Rows that it has verified.
@@ -221,7 +225,7 @@ impl Handle {
         let (watch, said) = (&shared.watch, shared.watch.said());
         let rows = shared.geometry.rows;
         let member = |slot: usize| MemberStatus {
-            place: shared.member(slot).map(|member| member.place().to_string()),
+            place: shared.member(slot).map(|member| member.place().clone()),
             cause: said.causes.get(slot).copied().flatten().filter(|_| out & 1 << slot != 0),
             progress: (rebuilding & 1 << slot != 0)
                 .then(|| watch.rebuilds[slot].progress(shared.states.cursor(slot), rows)),
@@ -240,7 +244,7 @@ impl Handle {
         let (counters, scrub) = (&shared.counters, &shared.scrub);
         let spare = |id: &Id| SpareStatus {
             id: *id,
-            place: watch.spare(id).map(|member| member.place().to_string()),
+            place: watch.spare(id).map(|member| member.place().clone()),
         };
         let (scrubs, progress) =
             (scrub.runs.load(Ordering::Relaxed), watch.scrub.progress(count(&scrub.row), rows));
@@ -252,6 +256,7 @@ impl Handle {
             rows: shared.geometry.rows,
             bytes: shared.geometry.pool_bytes(),
             integrity: shared.integrity,
+            has_failed: shared.has_failed(),
             members: (0..usize::from(shared.geometry.slots)).map(member).collect(),
             spares: said.spares.iter().map(spare).collect(),
             wrong: count(&counters.wrong),
@@ -259,6 +264,7 @@ impl Handle {
             repaired: count(&counters.repaired),
             lost: count(&counters.lost),
             scrub: Scrub {
+                begun: count(&scrub.begun),
                 runs: scrubs,
                 rows: progress.rows,
                 bad: count(&scrub.bad),
@@ -281,26 +287,34 @@ impl Handle {
         self.0.scrub.stop.store(true, Ordering::Release);
     }
 
-    /// Takes a member out. What is written from now on it gets when it is back.
-    pub fn offline(&self, slot: usize) -> Result<(), Refusal> {
+    /// Whether the pool could do without a member.
+    pub fn check_spared(&self, slot: usize) -> Result<(), Refusal> {
         self.check(slot)?;
         let gone = self.0.states.out() | self.0.states.rebuilding() | 1 << slot;
-        if !Row::new(&self.0.geometry, 0).survives(gone) {
-            let level = self.0.geometry.level;
-            return Err(Refusal::Needed { pool: self.0.name.clone(), slot, level });
+        if Row::new(&self.0.geometry, 0).survives(gone) {
+            return Ok(());
         }
+        let level = self.0.geometry.level;
+        Err(Refusal::Needed { pool: self.0.name.clone(), slot, level })
+    }
+
+    /// Takes a member out. What is written from now on it gets when it is back.
+    pub fn offline(&self, slot: usize) -> Result<(), Refusal> {
+        self.check_spared(slot)?;
         self.0.keeper.send(Message::Offline { slot }).ok();
         Ok(())
     }
 
     /// Brings a member in for a slot that is out: the one that was there gets what it missed, another one everything.
     pub fn online(&self, slot: usize, member: Member) -> Result<(), Refusal> {
-        self.check(slot)?;
-        if self.0.states.out() & 1 << slot == 0 {
-            return Err(Refusal::InUse { pool: self.0.name.clone(), slot });
-        }
+        self.online_telling(slot, member, Box::new(|_| {}))
+    }
+
+    /// As [`Handle::online`]; `answer` is told whether the member is taken, and why not: a sentence's end.
+    pub(super) fn online_telling(&self, slot: usize, member: Member, answer: Answer) -> Result<(), Refusal> {
+        self.check_out(slot)?;
         self.is_large(&member)?;
-        self.0.keeper.send(Message::Online { slot, member: Arc::new(member) }).ok();
+        self.0.keeper.send(Message::Online { slot, member: Arc::new(member), answer }).ok();
         Ok(())
     }
 
@@ -354,7 +368,30 @@ impl Handle {
         Err(Refusal::TooSmall { pool, place, bytes: member.bytes(), wanted })
     }
 
-    fn check(&self, slot: usize) -> Result<(), Refusal> {
+    /// Whether a slot is out, and waits for a member.
+    pub(super) fn check_out(&self, slot: usize) -> Result<(), Refusal> {
+        self.check(slot)?;
+        let is_out = self.0.states.out() & 1 << slot != 0;
+        if is_out { Ok(()) } else { Err(Refusal::InUse { pool: self.0.name.clone(), slot }) }
+    }
+
+    /// Where the member of a slot is, or was before it went out.
+    pub(super) fn place(&self, slot: usize) -> Option<Place> {
+        self.0.member(slot).map(|member| member.place().clone())
+    }
+
+    /// The slot whose member is at a place.
+    pub(super) fn slot_at(&self, place: &Place) -> Option<usize> {
+        (0..usize::from(self.0.geometry.slots)).find(|slot| self.place(*slot).as_ref() == Some(place))
+    }
+
+    /// Bytes that a member has.
+    pub fn member_bytes(&self) -> u64 {
+        self.0.geometry.bytes
+    }
+
+    /// Whether there is such a slot.
+    pub fn check(&self, slot: usize) -> Result<(), Refusal> {
         let slots = usize::from(self.0.geometry.slots);
         if slot < slots {
             return Ok(());

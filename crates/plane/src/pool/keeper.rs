@@ -31,6 +31,9 @@ const SETTLE: Duration = Duration::from_millis(1);
 /// Writes to a member at once.
 const WRITES: usize = 32;
 
+/// Who waits for what becomes of a member.
+pub(super) type Answer = Box<dyn FnOnce(Result<(), String>) + Send>;
+
 /// What any core asks of the keeper.
 pub(super) enum Message {
     /// A slot was taken out.
@@ -79,6 +82,8 @@ pub(super) enum Message {
         slot: usize,
         /// The member, open.
         member: Arc<Member>,
+        /// Is told whether it is taken; why not is a sentence's end.
+        answer: Answer,
     },
     /// The pool is to be closed.
     Close,
@@ -168,7 +173,7 @@ impl Keeper {
                         self.unwanted |= 1 << slot;
                     }
                 }
-                Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
+                Some(Message::Online { slot, member, answer }) => self.bring_in(slot, member, answer).await,
                 Some(Message::Close) => self.shared().closing.store(true, Ordering::Release),
                 None => return,
             }
@@ -222,9 +227,9 @@ impl Keeper {
     }
 
     /// A member for a slot that is out. One that was there before gets what it missed; another one gets everything.
-    async fn bring_in(&mut self, slot: usize, member: Arc<Member>) {
+    async fn bring_in(&mut self, slot: usize, member: Arc<Member>, answer: Answer) {
         if !matches!(self.label.slots[slot].state, SlotState::Out { .. }) {
-            return;
+            return answer(Err(format!("is not needed: slot {slot} is not out")));
         }
         let known = match self.recognize(slot, &member).await {
             Ok(known) => known,
@@ -234,10 +239,11 @@ impl Keeper {
                     pool = self.shared().name,
                     "{place} {why}; hint: nothing was written to it: give another one, or wipe it if nobody needs what is on it"
                 );
-                return;
+                return answer(Err(why));
             }
         };
         self.install(slot, member, (!known).then(random_id)).await;
+        answer(Ok(()));
     }
 
     /// A member has a slot that is out from now on, and is given what it lacks. `newcomer`: what one is known by that never had

@@ -37,6 +37,8 @@ pub struct ScrubReport {
     pub lost: AtomicU64,
     /// Columns whose blocks fit, but not one another: parity was computed anew, or copies made alike.
     pub uneven: AtomicU64,
+    /// How many were begun since the pool was opened.
+    pub begun: AtomicU64,
     /// It runs.
     pub runs: AtomicBool,
     /// It is to stop.
@@ -53,6 +55,7 @@ impl ScrubReport {
         }
         self.stop.store(false, Ordering::Release);
         self.runs.store(true, Ordering::Release);
+        self.begun.fetch_add(1, Ordering::Release);
     }
 
     /// How far it is, and what it found until there.

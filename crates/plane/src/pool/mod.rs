@@ -6,6 +6,7 @@
 //! for the pool is the `keeper`'s, `spares` among it; `watch` holds members against one another; `open` and `recover` are its
 //! beginning.
 
+mod admit;
 mod allocate;
 mod assemble;
 mod bitmap;
@@ -17,6 +18,7 @@ pub mod format;
 mod grow;
 mod grown;
 mod handle;
+mod inspect;
 mod join;
 mod journal;
 mod keeper;
@@ -35,11 +37,13 @@ mod table;
 mod watch;
 mod write;
 
+pub use admit::{AdmitError, MemberLocks, admit};
 pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble};
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;
 pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, SpareStatus, Status};
+pub use inspect::{MemberLabel, Seen, inspect, wipe};
 pub use level::{Level, LevelError};
 pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
