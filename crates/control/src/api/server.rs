@@ -204,15 +204,24 @@ async fn connection(stream: UnixStream, router: Router) {
 /// Lets in who runs the node, and root.
 async fn admit(request: Request, next: Next) -> Response {
     let me = rustix::process::geteuid().as_raw();
-    match request.extensions().get::<Peer>() {
-        Some(peer) if peer.uid == me || peer.uid == 0 => next.run(request).await,
-        Some(peer) => {
-            tracing::warn!(uid = peer.uid, "refused on the socket of the control API");
-            Problem::forbidden(format!("this node belongs to user {me}, you are user {}", peer.uid))
-                .hint("run fels as that user, or as root")
-                .into_response()
+    match refusal(request.extensions().get(), me) {
+        None => next.run(request).await,
+        Some(problem) => {
+            tracing::warn!("refused on the socket of the control API: {problem}");
+            problem.into_response()
         }
-        None => Problem::forbidden("nobody knows who you are").into_response(),
+    }
+}
+
+/// Why somebody may not ask the node of user `me`.
+fn refusal(peer: Option<&Peer>, me: u32) -> Option<Problem> {
+    match peer {
+        Some(Peer { uid }) if *uid == me || *uid == 0 => None,
+        Some(Peer { uid }) => Some(
+            Problem::forbidden(format!("this node belongs to user {me}, you are user {uid}"))
+                .hint("run fels as that user, or as root"),
+        ),
+        None => Some(Problem::forbidden("nobody knows who you are")),
     }
 }
 

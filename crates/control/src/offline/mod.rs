@@ -5,6 +5,7 @@ pub mod survey;
 pub mod survival;
 pub mod table;
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use plane::pool::{
@@ -49,14 +50,23 @@ pub fn is_device(path: &Path) -> bool {
     crate::config::is_device(path)
 }
 
+/// Why what is at a path cannot be a member whatever it holds: a sentence's end. Opening a pipe could take for ever.
+pub fn is_unfit(path: &Path) -> Option<&'static str> {
+    let kind = std::fs::metadata(path).ok()?.file_type();
+    if kind.is_file() || kind.is_block_device() { None } else { Some("is neither a file nor a block device") }
+}
+
 /// Looks what is at each place. Nothing is written.
 pub fn look(places: &[PathBuf]) -> Result<Vec<(PathBuf, Seen)>, OfflineError> {
     let places = places.to_vec();
     on_a_ring(async move |ring| {
         let mut seen = Vec::with_capacity(places.len());
         for path in places {
-            let place = Place::Path(path.clone());
-            seen.push((path, inspect(&ring, &place).await));
+            let found = match is_unfit(&path) {
+                Some(why) => Seen::Other(why.to_owned()),
+                None => inspect(&ring, &Place::Path(path.clone())).await,
+            };
+            seen.push((path, found));
         }
         seen
     })

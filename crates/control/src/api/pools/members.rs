@@ -11,7 +11,7 @@ use super::super::model::{Change, MemberWish, Wish};
 use super::super::wish::Body;
 use super::super::{Context, Problem};
 use super::{change, configuration, find, until};
-use crate::offline::is_device;
+use crate::offline::{is_device, is_unfit};
 use crate::size::display_bytes;
 
 /// Bytes that a path has at most (`PATH_MAX`).
@@ -144,11 +144,17 @@ pub(in super::super) async fn replace(
         path.display()
     ));
     if !wish.dry_run {
+        let before = handle.status().members[slot].place.clone().filter(|_| !was_out);
         if !was_out {
             take_out(&handle, slot).await?;
         }
         settled(&handle, slot).await?;
-        bring_in(&context, &handle, slot, Place::Path(path.clone()), is_missing).await?;
+        let taken = bring_in(&context, &handle, slot, Place::Path(path.clone()), is_missing).await;
+        if let (Err(_), Some(before)) = (&taken, before) {
+            // The one that was there is better than none.
+            bring_in(&context, &handle, slot, before, false).await?;
+        }
+        taken?;
     }
     let changed = configuration(&context, &handle, Some((slot, &path)));
     let change = change(&context, pool, wish.dry_run, steps);
@@ -172,6 +178,9 @@ fn place(text: &str) -> Result<PathBuf, Problem> {
     if !path.is_absolute() {
         let hint = "give it from the root on: the node runs in a directory of its own";
         return Err(Problem::bad_request(format!("{text} is not an absolute path")).hint(hint));
+    }
+    if let Some(why) = is_unfit(path) {
+        return Err(Problem::refused(format!("{text} {why}")).hint("give a file or a disk"));
     }
     Ok(path.to_owned())
 }
@@ -225,6 +234,10 @@ async fn fit(context: &Context, handle: &Handle, path: &FilePath) -> Result<bool
     };
     match seen {
         Seen::Missing if is_device(path) => Err(Problem::refused(format!("there is no device {shown}"))),
+        Seen::Missing if !path.parent().is_some_and(FilePath::is_dir) => {
+            Err(Problem::refused(format!("there is no directory for {shown}"))
+                .hint("make it first, or correct the path"))
+        }
         Seen::Missing => Ok(true),
         Seen::Blank { bytes } if bytes < wanted => {
             Err(Problem::refused(format!("{shown} has {bytes} bytes, members of this pool have {wanted}"))
