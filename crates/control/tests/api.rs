@@ -85,7 +85,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
     let mut count = 0;
     for (template, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
-            let path = template.replace("{pool}", "none").replace("{slot}", "0");
+            let path = template.replace("{pool}", "none").replace("{slot}", "0").replace("{id}", "0");
             let (status, head, body) = ask(&socket, &method.to_uppercase(), &path, b"");
             // A path that is not routed has another sentence.
             let says = String::from_utf8(body).unwrap();
@@ -97,7 +97,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             count += 1;
         }
     }
-    assert_eq!(count, 9, "the count of all ways to ask");
+    assert_eq!(count, 12, "the count of all ways to ask");
     node.shutdown().unwrap();
 }
 

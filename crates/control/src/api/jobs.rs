@@ -9,7 +9,7 @@ use super::{Context, pools};
 /// Lists what goes on in the background.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", responses((status = 200, body = Jobs)))]
 pub(super) async fn list(State(context): State<Context>) -> Json<Jobs> {
-    let pools = pools::look(&context).await;
+    let pools = pools::look(&context);
     Json(Jobs { jobs: pools.iter().flat_map(of).collect() })
 }
 

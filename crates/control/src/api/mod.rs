@@ -7,7 +7,6 @@
 pub mod client;
 mod jobs;
 pub mod model;
-mod pace;
 mod pools;
 mod problem;
 mod router;
@@ -24,8 +23,6 @@ use std::sync::Arc;
 use plane::pool::{Assembled, Handle, Place};
 use plane::shard::Peers;
 
-use pace::Paces;
-
 /// What the rooms of the API work with: the running node.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
@@ -33,7 +30,6 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     pools: Arc<[Assembled]>,
     peers: Peers,
-    paces: Paces,
     /// What relative paths of the configuration are relative to.
     directory: PathBuf,
 }
@@ -43,7 +39,7 @@ impl Context {
     pub fn new(pools: Arc<[Assembled]>, peers: Peers) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
-        Context(Arc::new(Inner { pools, peers, paces: Paces::default(), directory }))
+        Context(Arc::new(Inner { pools, peers, directory }))
     }
 
     fn pools(&self) -> &[Assembled] {
@@ -57,10 +53,6 @@ impl Context {
 
     fn peers(&self) -> &Peers {
         &self.0.peers
-    }
-
-    fn paces(&self) -> &Paces {
-        &self.0.paces
     }
 
     /// A place as somebody in another directory finds it.

@@ -35,6 +35,8 @@ pub struct Pool {
     pub sentence: String,
     /// Its slots, in order.
     pub members: Vec<Member>,
+    /// Its spares, in the order in which they are taken.
+    pub spares: Vec<Spare>,
     /// What was noticed since the node was started.
     pub blocks: Blocks,
     /// The scrub that runs, or the last one since the node was started.
@@ -73,6 +75,24 @@ pub struct Member {
     /// How far its rebuilding is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
+    /// It takes several times as long as the others, and has for a while.
+    pub slow: bool,
+    /// Microseconds that it took to answer reads of late, on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_us: Option<u64>,
+    /// Microseconds that it took to answer writes of late, on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_us: Option<u64>,
+}
+
+/// A member that waits for another one to fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Spare {
+    /// What it is known by: 32 hexadecimal digits.
+    pub id: String,
+    /// The file or device, if it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
 }
 
 /// How a slot is.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
@@ -32,6 +32,9 @@ const DEADLINE: Duration = Duration::from_secs(45);
         pools::members::offline,
         pools::members::online,
         pools::members::replace,
+        pools::spares::add,
+        pools::spares::remove,
+        pools::grow::grow,
         jobs::list,
         openapi
     ),
@@ -64,6 +67,9 @@ pub fn router(context: Context) -> Router {
         .route("/v1/pools/{pool}/members/{slot}/offline", post(pools::members::offline))
         .route("/v1/pools/{pool}/members/{slot}/online", post(pools::members::online))
         .route("/v1/pools/{pool}/members/{slot}/replace", post(pools::members::replace))
+        .route("/v1/pools/{pool}/spares", post(pools::spares::add))
+        .route("/v1/pools/{pool}/spares/{id}", delete(pools::spares::remove))
+        .route("/v1/pools/{pool}/grow", post(pools::grow::grow))
         .route("/v1/jobs", get(jobs::list))
         .route("/v1/openapi.json", get(openapi))
         .fallback(|| async {

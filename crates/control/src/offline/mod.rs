@@ -134,5 +134,6 @@ pub fn plan_of(pool: &survey::FoundPool) -> PoolPlan {
         unit: label.geometry.unit,
         integrity: label.integrity,
         members: pool.named().iter().map(|path| member(path)).collect(),
+        spares: pool.spares.iter().map(|path| member(path)).collect(),
     }
 }

@@ -28,6 +28,8 @@ pub struct FoundPool {
     pub volumes: Option<Vec<VolumeEntry>>,
     /// Its slots, in order.
     pub slots: Vec<FoundSlot>,
+    /// Where its spares are.
+    pub spares: Vec<PathBuf>,
     /// Members that cannot be used with the others: where they are, and a sentence's end.
     pub unfit: Vec<(PathBuf, String)>,
 }
@@ -89,7 +91,7 @@ impl FoundPool {
             unit: self.label.geometry.unit,
             integrity: self.label.integrity,
             members: self.slots.iter().map(|slot| slot.place.clone()).collect(),
-            spares: Vec::new(),
+            spares: self.spares.clone(),
             member_bytes: None,
         }
     }
@@ -137,6 +139,7 @@ fn begin(newest: &MemberLabel) -> FoundPool {
     FoundPool {
         slots: slots.collect(),
         volumes: newest.volumes.clone(),
+        spares: Vec::new(),
         unfit: Vec::new(),
         label: newest.label.clone(),
     }
@@ -146,12 +149,10 @@ impl FoundPool {
     fn take(&mut self, path: PathBuf, member: &MemberLabel) {
         let label = &member.label;
         let Some(slot) = self.label.slot_of(&label.member) else {
-            let why = if self.label.spares.contains(&label.member) {
-                "is a spare of the pool"
-            } else {
-                "was a member once, and was replaced"
-            };
-            return self.unfit.push((path, why.to_owned()));
+            if self.label.spares.contains(&label.member) {
+                return self.spares.push(path);
+            }
+            return self.unfit.push((path, "was a member once, and was replaced".to_owned()));
         };
         if let Some(first) = &self.slots[slot].place {
             let why = copy_of(first, label.generation < self.label.generation);

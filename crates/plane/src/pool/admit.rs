@@ -105,3 +105,29 @@ pub async fn admit(
     locks.keep(&place, lock);
     Ok(())
 }
+
+/// Opens what is at `place` and makes it a spare of the pool, on the first core; `make` as in [`admit`].
+pub async fn admit_spare(
+    ring: &Ring,
+    locks: &MemberLocks,
+    handle: &Handle,
+    place: Place,
+    make: bool,
+) -> Result<(), AdmitError> {
+    handle.check_spares()?;
+    let bytes = make.then(|| handle.member_bytes());
+    let (member, lock) = Member::open(ring, place.clone(), bytes, None).await?;
+    let (tell, mut told) = mailbox();
+    handle.add_spare_telling(member, Box::new(move |result| drop(tell.send(result))))?;
+    let taken = told.receive().await.ok_or_else(|| AdmitError::Closing(handle.status().name))?;
+    taken.map_err(|why| AdmitError::Unfit { place: place.clone(), why })?;
+    locks.keep(&place, lock);
+    Ok(())
+}
+
+/// Lets go of what was a spare, once it is none any more.
+pub fn release_spare(locks: &MemberLocks, handle: &Handle, place: &Place) {
+    if !handle.is_spare(place) && handle.slot_at(place).is_none() {
+        locks.release(place);
+    }
+}

@@ -304,7 +304,7 @@ async fn import(
     for (found, spare) in blank {
         let Opened { member, lock } = take(ring, found, spare).await?;
         match pool.add_spare(ring, member).await {
-            Ok(()) => locks.extend(lock),
+            Ok(()) => locks.keep(&spare.place, lock),
             Err(error) => {
                 let why = "cannot be a spare".to_owned();
                 tracing::warn!(pool = plan.name, "{error}");

@@ -1,7 +1,7 @@
 //! A pool as an administrator sees it: what it is, how it is, and what can be done to it. From any thread.
 
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::core::Shared;
@@ -35,7 +35,7 @@ pub enum MemberState {
 #[derive(Clone, Debug)]
 pub struct MemberStatus {
     /// Where its member is, if it is there.
-    pub place: Option<Place>,
+    pub place: Option<String>,
     /// How it is.
     pub state: MemberState,
     /// Why it is out, as the labels have it.
@@ -56,7 +56,7 @@ pub struct SpareStatus {
     /// What it is known by.
     pub id: Id,
     /// Where it is, if it is there.
-    pub place: Option<Place>,
+    pub place: Option<String>,
 }
 
 /// How a pool is.
@@ -225,7 +225,7 @@ impl Handle {
         let (watch, said) = (&shared.watch, shared.watch.said());
         let rows = shared.geometry.rows;
         let member = |slot: usize| MemberStatus {
-            place: shared.member(slot).map(|member| member.place().clone()),
+            place: shared.member(slot).map(|member| member.place().to_string()),
             cause: said.causes.get(slot).copied().flatten().filter(|_| out & 1 << slot != 0),
             progress: (rebuilding & 1 << slot != 0)
                 .then(|| watch.rebuilds[slot].progress(shared.states.cursor(slot), rows)),
@@ -244,7 +244,7 @@ impl Handle {
         let (counters, scrub) = (&shared.counters, &shared.scrub);
         let spare = |id: &Id| SpareStatus {
             id: *id,
-            place: watch.spare(id).map(|member| member.place().clone()),
+            place: watch.spare(id).map(|member| member.place().to_string()),
         };
         let (scrubs, progress) =
             (scrub.runs.load(Ordering::Relaxed), watch.scrub.progress(count(&scrub.row), rows));
@@ -321,6 +321,19 @@ impl Handle {
     /// Gives the pool a blank member that takes the place of one that fails, by itself; or brings one in that is a spare already
     /// and was missing.
     pub fn add_spare(&self, member: Member) -> Result<(), Refusal> {
+        self.add_spare_telling(member, Box::new(|_| {}))
+    }
+
+    /// As [`Handle::add_spare`]; `answer` is told whether it is one, and why not: a sentence's end.
+    pub(super) fn add_spare_telling(&self, member: Member, answer: Answer) -> Result<(), Refusal> {
+        self.check_spares()?;
+        self.is_large(&member)?;
+        self.0.keeper.send(Message::AddSpare { member: Arc::new(member), answer }).ok();
+        Ok(())
+    }
+
+    /// Whether the pool can have one more spare.
+    pub fn check_spares(&self) -> Result<(), Refusal> {
         let (pool, geometry) = (self.0.name.clone(), &self.0.geometry);
         if geometry.redundancy() == 0 {
             return Err(Refusal::NoRedundancy { pool, level: geometry.level });
@@ -328,8 +341,6 @@ impl Handle {
         if self.0.watch.spares().len() >= MAX_SPARES {
             return Err(Refusal::TooManySpares { pool, most: MAX_SPARES });
         }
-        self.is_large(&member)?;
-        self.0.keeper.send(Message::AddSpare(Arc::new(member))).ok();
         Ok(())
     }
 
@@ -345,6 +356,13 @@ impl Handle {
     /// Gives the pool the rows that its members have room for, once all of them were replaced by larger ones. Status has the new
     /// size when it is done; volumes can have it from the next start on.
     pub fn grow(&self) -> Result<(), Refusal> {
+        self.check_growth()?;
+        self.0.keeper.send(Message::Grow).ok();
+        Ok(())
+    }
+
+    /// Whether it can grow.
+    pub fn check_growth(&self) -> Result<(), Refusal> {
         let (shared, pool) = (&self.0, self.0.name.clone());
         let there = (0..usize::from(shared.geometry.slots)).map(|slot| shared.member(slot));
         let members = there.collect::<Option<Vec<_>>>().filter(|_| shared.states.all_in_sync());
@@ -355,7 +373,6 @@ impl Handle {
             let (place, used) = (smallest.place().to_string(), shared.geometry.bytes);
             return Err(Refusal::NoRoom { pool, place, bytes: smallest.bytes(), used });
         }
-        shared.keeper.send(Message::Grow).ok();
         Ok(())
     }
 
@@ -376,13 +393,23 @@ impl Handle {
     }
 
     /// Where the member of a slot is, or was before it went out.
-    pub(super) fn place(&self, slot: usize) -> Option<Place> {
+    pub fn place(&self, slot: usize) -> Option<Place> {
         self.0.member(slot).map(|member| member.place().clone())
     }
 
     /// The slot whose member is at a place.
     pub(super) fn slot_at(&self, place: &Place) -> Option<usize> {
         (0..usize::from(self.0.geometry.slots)).find(|slot| self.place(*slot).as_ref() == Some(place))
+    }
+
+    /// Where a spare is, if it is there.
+    pub fn spare_place(&self, id: &Id) -> Option<Place> {
+        self.0.watch.spare(id).map(|member| member.place().clone())
+    }
+
+    /// Whether a spare is at a place.
+    pub(super) fn is_spare(&self, place: &Place) -> bool {
+        self.0.watch.spares().iter().any(|(_, member)| member.place() == place)
     }
 
     /// Bytes that a member has.

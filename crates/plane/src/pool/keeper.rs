@@ -66,7 +66,12 @@ pub(super) enum Message {
     /// A scrub has ended.
     Scrubbed,
     /// A member waits for another one to fail from now on.
-    AddSpare(Arc<Member>),
+    AddSpare {
+        /// The member, open.
+        member: Arc<Member>,
+        /// Is told whether it is one; why not is a sentence's end.
+        answer: Answer,
+    },
     /// A spare is to be none any more.
     RemoveSpare(Id),
     /// The pool is to have what its members have room for.
@@ -165,7 +170,7 @@ impl Keeper {
                 Some(Message::Scrub) => self.scrub().await,
                 Some(Message::ScrubPlace) => self.save_scrub().await,
                 Some(Message::Scrubbed) => self.scrubbed().await,
-                Some(Message::AddSpare(member)) => self.take_in(member).await,
+                Some(Message::AddSpare { member, answer }) => answer(self.take_in(member).await),
                 Some(Message::RemoveSpare(id)) => self.remove_spare(&id).await,
                 Some(Message::Grow) => self.grow().await,
                 Some(Message::Offline { slot }) => {

@@ -37,7 +37,7 @@ mod table;
 mod watch;
 mod write;
 
-pub use admit::{AdmitError, MemberLocks, admit};
+pub use admit::{AdmitError, MemberLocks, admit, admit_spare, release_spare};
 pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble};
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;

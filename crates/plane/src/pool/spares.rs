@@ -109,18 +109,18 @@ impl Keeper {
     }
 
     /// As [`Keeper::add_spare`], with what is to be said of it in the log.
-    pub(super) async fn take_in(&mut self, member: Arc<Member>) {
+    pub(super) async fn take_in(&mut self, member: Arc<Member>) -> Result<(), String> {
         let (pool, place) = (self.shared().name.clone(), member.place().to_string());
-        match self.add_spare(member).await {
-            Ok(()) => {
-                tracing::info!(pool, "{place} is a spare from now on");
-                self.fill_in().await;
-            }
-            Err(why) => tracing::error!(
+        if let Err(why) = self.add_spare(member).await {
+            tracing::error!(
                 pool,
                 "{place} cannot be a spare: it {why}; hint: give another one, or wipe it if nobody needs what is on it"
-            ),
+            );
+            return Err(why);
         }
+        tracing::info!(pool, "{place} is a spare from now on");
+        self.fill_in().await;
+        Ok(())
     }
 
     /// A blank member is a spare from now on, or one that is a spare already is there again. The error is why not: a sentence's

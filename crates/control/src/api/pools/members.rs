@@ -144,7 +144,7 @@ pub(in super::super) async fn replace(
         path.display()
     ));
     if !wish.dry_run {
-        let before = handle.status().members[slot].place.clone().filter(|_| !was_out);
+        let before = handle.place(slot).filter(|_| !was_out);
         if !was_out {
             take_out(&handle, slot).await?;
         }
@@ -170,7 +170,7 @@ fn number(handle: &Handle, text: &str) -> Result<usize, Problem> {
     Ok(slot)
 }
 
-fn place(text: &str) -> Result<PathBuf, Problem> {
+pub(super) fn place(text: &str) -> Result<PathBuf, Problem> {
     let path = FilePath::new(text);
     if text.len() > MAX_PLACE_BYTES || text.contains('\0') {
         return Err(Problem::bad_request("the place is no path"));
@@ -202,8 +202,8 @@ async fn settled(handle: &Handle, slot: usize) -> Result<(), Problem> {
 /// Where the member of a slot is expected: where it was, or the only one that was not there when the node was started.
 fn known_place(pool: &Assembled, handle: &Handle, slot: usize) -> Result<Place, Problem> {
     let status = handle.status();
-    if let Some(place) = &status.members[slot].place {
-        return Ok(place.clone());
+    if let Some(place) = handle.place(slot) {
+        return Ok(place);
     }
     let unknown = status.members.iter().filter(|member| member.place.is_none()).count();
     match (&pool.absent[..], unknown) {
@@ -217,7 +217,7 @@ fn known_place(pool: &Assembled, handle: &Handle, slot: usize) -> Result<Place, 
 }
 
 /// Whether what is at a path can take the place of a member; true if it is to be made.
-async fn fit(context: &Context, handle: &Handle, path: &FilePath) -> Result<bool, Problem> {
+pub(super) async fn fit(context: &Context, handle: &Handle, path: &FilePath) -> Result<bool, Problem> {
     let (tell, told) = oneshot::channel();
     let place = Place::Path(path.to_owned());
     let looked_at = place.clone();

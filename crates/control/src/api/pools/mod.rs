@@ -1,7 +1,9 @@
 //! Pools: how they are, and what can be done to them while they are in use.
 
+pub(super) mod grow;
 pub(super) mod members;
 pub(super) mod scrub;
+pub(super) mod spares;
 mod view;
 
 use std::path::{Path as FilePath, PathBuf};
@@ -11,8 +13,8 @@ use axum::Json;
 use axum::extract::{Path, State};
 use plane::pool::{Assembled, Handle};
 
-use super::model::{Change, MemberState, Pool, Pools};
-use super::{Context, Problem, handle, pace};
+use super::model::{Change, Pool, Pools};
+use super::{Context, Problem, handle};
 use crate::offline::table::PoolTable;
 
 /// How long the keeper of a pool may take for what it is asked: longer than a member may be silent.
@@ -23,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Lists all pools.
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses((status = 200, body = Pools)))]
 pub(super) async fn list(State(context): State<Context>) -> Json<Pools> {
-    Json(Pools { pools: look(&context).await })
+    Json(Pools { pools: look(&context) })
 }
 
 /// Tells how a pool is.
@@ -37,31 +39,12 @@ pub(super) async fn one(
     Path(name): Path<String>,
 ) -> Result<Json<Pool>, Problem> {
     let pool = context.pool(&name)?;
-    Ok(Json(look_at(&context, &[pool]).await.remove(0)))
+    Ok(Json(view::of(&context, pool)))
 }
 
 /// How all pools are.
-pub(super) async fn look(context: &Context) -> Vec<Pool> {
-    let pools: Vec<_> = context.pools().iter().collect();
-    look_at(context, &pools).await
-}
-
-/// How pools are. A rate takes two looks: where there was no earlier one lately, this one takes a moment.
-async fn look_at(context: &Context, pools: &[&Assembled]) -> Vec<Pool> {
-    let all = || -> Vec<Pool> { pools.iter().map(|pool| view::of(context, pool)).collect() };
-    let seen = all();
-    if seen.iter().any(lacks_rate) {
-        tokio::time::sleep(pace::LEAST).await;
-        return all();
-    }
-    seen
-}
-
-fn lacks_rate(pool: &Pool) -> bool {
-    let rebuilding = pool.members.iter().filter(|member| member.state == MemberState::Rebuilding);
-    let scrub = pool.scrub.runs.then_some(pool.scrub.progress);
-    let mut progresses = rebuilding.filter_map(|member| member.progress).chain(scrub);
-    progresses.any(|progress| progress.bytes_per_s.is_none())
+pub(super) fn look(context: &Context) -> Vec<Pool> {
+    context.pools().iter().map(|pool| view::of(context, pool)).collect()
 }
 
 /// Waits for what the keeper was asked.
@@ -90,7 +73,7 @@ fn configuration(context: &Context, handle: &Handle, changed: Option<(usize, &Fi
     let status = handle.status();
     let member = |slot: usize| match changed.filter(|(other, _)| *other == slot) {
         Some((_, place)) => Some(place.to_owned()),
-        None => status.members[slot].place.as_ref().map(|place| PathBuf::from(context.told(place))),
+        None => handle.place(slot).map(|place| PathBuf::from(context.told(&place))),
     };
     PoolTable {
         name: status.name.clone(),
@@ -98,7 +81,12 @@ fn configuration(context: &Context, handle: &Handle, changed: Option<(usize, &Fi
         unit: status.unit,
         integrity: status.integrity,
         members: (0..status.members.len()).map(member).collect(),
-        spares: Vec::new(),
+        spares: status
+            .spares
+            .iter()
+            .filter_map(|spare| handle.spare_place(&spare.id))
+            .map(|place| PathBuf::from(context.told(&place)))
+            .collect(),
         member_bytes: None,
     }
     .to_string()

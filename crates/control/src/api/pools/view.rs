@@ -1,17 +1,17 @@
 //! A pool as it is told.
 
-use std::time::Instant;
+use plane::pool::{Assembled, Handle, MemberState as PlaneState, SpareStatus, Status};
 
-use plane::pool::{Assembled, MemberState as PlaneState, Status};
-
-use super::super::model::{Blocks, Member, MemberState, Pool, PoolState, PoolVolume, Progress, Scrub};
+use super::super::model::{Blocks, Member, MemberState, Pool, PoolState, PoolVolume, Progress, Scrub, Spare};
 use super::super::{Context, handle};
 use crate::offline::survival::{Survival, hex};
 
 /// How a pool is now.
 pub(super) fn of(context: &Context, pool: &Assembled) -> Pool {
-    let status = handle(pool).status();
-    let members: Vec<_> = (0..status.members.len()).map(|slot| member(context, &status, slot)).collect();
+    let handle = handle(pool);
+    let status = handle.status();
+    let members: Vec<_> =
+        (0..status.members.len()).map(|slot| member(context, &handle, &status, slot)).collect();
     let state = state(&status);
     let volume = |entry: &plane::pool::format::VolumeEntry| PoolVolume {
         name: entry.name.clone(),
@@ -26,7 +26,7 @@ pub(super) fn of(context: &Context, pool: &Assembled) -> Pool {
         integrity: status.integrity,
         size_bytes: status.bytes,
         free_bytes: pool.free_bytes(),
-        member_bytes: handle(pool).member_bytes(),
+        member_bytes: handle.member_bytes(),
         members,
         blocks: Blocks {
             wrong: status.wrong,
@@ -34,55 +34,57 @@ pub(super) fn of(context: &Context, pool: &Assembled) -> Pool {
             repaired: status.repaired,
             lost: status.lost,
         },
-        scrub: scrub(context, &status),
+        scrub: scrub(&status),
+        spares: status.spares.iter().map(|one| spare(context, &handle, one)).collect(),
         volumes: pool.pool().volumes().iter().map(volume).collect(),
         name: status.name,
     }
 }
 
-fn member(context: &Context, status: &Status, slot: usize) -> Member {
+fn member(context: &Context, handle: &Handle, status: &Status, slot: usize) -> Member {
     let member = &status.members[slot];
-    let subject = (status.name.clone(), Some(slot));
-    let (state, progress) = match member.state {
-        PlaneState::InSync => (MemberState::InSync, None),
-        PlaneState::Out => (MemberState::Out, None),
-        PlaneState::Rebuilding { rows } => {
-            let unit = u64::from(status.unit);
-            let seen = context.paces().see(subject.clone(), rows * unit, status.rows * unit, Instant::now());
-            (MemberState::Rebuilding, Some(seen))
-        }
-    };
-    if progress.is_none() {
-        context.paces().forget(&subject);
-    }
+    let micros = |time: std::time::Duration| time.as_micros() as u64;
     Member {
         slot,
-        place: member.place.as_ref().map(|place| context.told(place)),
-        state,
+        place: handle.place(slot).map(|place| context.told(&place)),
+        state: match member.state {
+            PlaneState::InSync => MemberState::InSync,
+            PlaneState::Out => MemberState::Out,
+            PlaneState::Rebuilding { .. } => MemberState::Rebuilding,
+        },
         cause: member.cause.map(|cause| cause.to_string()),
-        progress,
+        progress: member.progress.map(|progress| {
+            let unit = u64::from(status.unit);
+            told(progress.rows * unit, progress.of * unit, progress.bytes_per_second, progress.left)
+        }),
+        slow: member.slow,
+        read_us: member.read_time.map(micros),
+        write_us: member.write_time.map(micros),
     }
 }
 
-fn scrub(context: &Context, status: &Status) -> Scrub {
+fn told(done_bytes: u64, total_bytes: u64, rate: u64, left: Option<std::time::Duration>) -> Progress {
+    let left = left.map(|left| left.as_secs_f64().ceil() as u64);
+    Progress { done_bytes, total_bytes, bytes_per_s: (rate > 0).then_some(rate), left_s: left }
+}
+
+fn scrub(status: &Status) -> Scrub {
     let (scrub, unit) = (&status.scrub, u64::from(status.unit));
     let (done_bytes, total_bytes) = (scrub.rows * unit, status.rows * unit);
-    let subject = (status.name.clone(), None);
-    let progress = if scrub.runs {
-        context.paces().see(subject, done_bytes, total_bytes, Instant::now())
-    } else {
-        context.paces().forget(&subject);
-        Progress { done_bytes, total_bytes, ..Progress::default() }
-    };
+    let rate = if scrub.runs { scrub.bytes_per_second } else { 0 };
     Scrub {
         runs: scrub.runs,
         begun: scrub.begun,
-        progress,
+        progress: told(done_bytes, total_bytes, rate, scrub.left),
         bad: scrub.bad,
         repaired: scrub.repaired,
         lost: scrub.lost,
         uneven: scrub.uneven,
     }
+}
+
+fn spare(context: &Context, handle: &Handle, spare: &SpareStatus) -> Spare {
+    Spare { id: hex(&spare.id), place: handle.spare_place(&spare.id).map(|place| context.told(&place)) }
 }
 
 fn state(status: &Status) -> PoolState {
@@ -110,6 +112,9 @@ fn sentence(status: &Status, members: &[Member]) -> String {
     for member in members.iter().filter(|member| member.state == MemberState::Rebuilding) {
         let progress = member.progress.unwrap_or_default();
         sentence.push_str(&format!("; member {} is being rebuilt, {} %", member.slot, progress.percent()));
+    }
+    for member in members.iter().filter(|member| member.slow) {
+        sentence.push_str(&format!("; member {} is slow", member.slot));
     }
     match status.lost {
         0 => {}

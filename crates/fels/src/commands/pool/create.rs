@@ -33,6 +33,10 @@ pub struct Create {
     #[arg(long, value_name = "PATH", num_args = 1.., required = true)]
     members: Vec<PathBuf>,
 
+    /// Files and devices that take the place of members that fail, by themselves
+    #[arg(long = "spare", value_name = "PATH", num_args = 1..)]
+    spares: Vec<PathBuf>,
+
     /// Size of files that are made, such as 1GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     member_size: Option<u64>,
@@ -80,14 +84,18 @@ struct Report {
     unit_bytes: u32,
     integrity: bool,
     members: Vec<Candidate>,
+    spares: Vec<Candidate>,
     configuration: String,
 }
 
 pub fn run(arguments: &Create) -> Result<(), Failure> {
-    let members = all_absolute(&arguments.members)?;
+    let all: Vec<_> = arguments.members.iter().chain(&arguments.spares).cloned().collect();
+    let mut members = all_absolute(&all)?;
     let unit = u32::try_from(arguments.unit.unwrap_or(DEFAULT_UNIT.into())).unwrap_or(u32::MAX);
     let seen = offline::look(&members).map_err(|error| offline_failure(&error))?;
-    let candidates = judge(seen, arguments.member_size)?;
+    let mut candidates = judge(seen, arguments.member_size)?;
+    let spares = members.split_off(arguments.members.len());
+    let waiting = candidates.split_off(members.len());
     let smallest = candidates.iter().map(|candidate| candidate.size_bytes).min().unwrap_or(0);
     let geometry = plan(arguments, candidates.len(), unit, smallest)?;
     let table = PoolTable {
@@ -96,13 +104,15 @@ pub fn run(arguments: &Create) -> Result<(), Failure> {
         unit,
         integrity: !arguments.no_integrity,
         members: members.iter().cloned().map(Some).collect(),
-        spares: Vec::new(),
-        member_bytes: arguments.member_size.filter(|_| candidates.iter().any(|candidate| candidate.made)),
+        spares,
+        member_bytes: arguments
+            .member_size
+            .filter(|_| candidates.iter().chain(&waiting).any(|candidate| candidate.made)),
     };
     // What the configuration would not take is not made.
     control::Config::parse(&table.to_string(), "the new [[pool]]")?;
     if !arguments.json {
-        print(&shown(arguments, &geometry, &candidates))?;
+        print(&shown(arguments, &geometry, &candidates, &waiting))?;
     }
     for candidate in candidates.iter().filter(|candidate| candidate.size_bytes > smallest) {
         let unused = rounded(candidate.size_bytes - smallest);
@@ -114,7 +124,7 @@ pub fn run(arguments: &Create) -> Result<(), Failure> {
         .warn();
     }
     if !arguments.dry_run {
-        make(arguments, unit, &candidates)?;
+        make(arguments, unit, &candidates, &waiting)?;
     }
     if arguments.json {
         return print_json(&Report {
@@ -125,6 +135,7 @@ pub fn run(arguments: &Create) -> Result<(), Failure> {
             unit_bytes: unit,
             integrity: !arguments.no_integrity,
             members: candidates,
+            spares: waiting,
             configuration: table.to_string(),
         });
     }
@@ -199,7 +210,12 @@ fn plan(arguments: &Create, count: usize, unit: u32, smallest: u64) -> Result<Ge
     )
 }
 
-fn make(arguments: &Create, unit: u32, candidates: &[Candidate]) -> Result<(), Failure> {
+fn make(
+    arguments: &Create,
+    unit: u32,
+    candidates: &[Candidate],
+    spares: &[Candidate],
+) -> Result<(), Failure> {
     let member = |candidate: &Candidate| MemberPlan {
         place: Place::Path(candidate.place.clone()),
         create_bytes: candidate.made.then_some(candidate.size_bytes),
@@ -210,11 +226,12 @@ fn make(arguments: &Create, unit: u32, candidates: &[Candidate]) -> Result<(), F
         unit,
         integrity: !arguments.no_integrity,
         members: candidates.iter().map(member).collect(),
+        spares: spares.iter().map(member).collect(),
     };
     offline::create(plan).map(drop).map_err(|error| offline_failure(&error))
 }
 
-fn shown(arguments: &Create, geometry: &Geometry, candidates: &[Candidate]) -> String {
+fn shown(arguments: &Create, geometry: &Geometry, candidates: &[Candidate], spares: &[Candidate]) -> String {
     let count = candidates.len();
     let plural = if count == 1 { "" } else { "s" };
     let survival = Survival::of(arguments.raid, &vec![true; count]).sentence();
@@ -229,10 +246,12 @@ fn shown(arguments: &Create, geometry: &Geometry, candidates: &[Candidate]) -> S
         display_bytes(geometry.unit.into())
     );
     let mut rows = vec![row(["slot", "size", "member"])];
-    rows.extend(candidates.iter().map(|candidate| {
+    let is_spare = |candidate: &Candidate| candidate.slot >= count;
+    rows.extend(candidates.iter().chain(spares).map(|candidate| {
         let made = if candidate.made { " (is made)" } else { "" };
         let member = format!("{}{made}", candidate.place.display());
-        vec![candidate.slot.to_string(), rounded(candidate.size_bytes), member]
+        let slot = if is_spare(candidate) { "spare".to_owned() } else { candidate.slot.to_string() };
+        vec![slot, rounded(candidate.size_bytes), member]
     }));
     text.push_str(&table(2, &[Align::Left, Align::Right, Align::Left], &rows));
     // Writing to a String does not fail.

@@ -51,7 +51,7 @@ pub fn run(arguments: &Destroy) -> Result<(), Failure> {
     let pool = arguments.members.pool(name)?;
     // Also what was replaced, or is a copy: as long as it has a label it could come back.
     let unfit = pool.unfit.iter().map(|(place, _)| place.clone());
-    let members: Vec<_> = pool.found().into_iter().chain(unfit).collect();
+    let members: Vec<_> = pool.found().into_iter().chain(pool.spares.clone()).chain(unfit).collect();
     let volumes = pool.volume_count();
     if !arguments.json {
         print(&format!("{}\n", found_text(&pool)))?;

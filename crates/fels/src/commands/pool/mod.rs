@@ -3,11 +3,13 @@
 mod create;
 mod destroy;
 mod export;
+mod grow;
 mod import;
 mod members;
 mod node;
 mod picture;
 mod scrub;
+mod spare;
 mod status;
 mod table;
 mod wait;
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Make, look after and move pools
 ///
-/// status, scrub, offline, online and replace ask the node that runs; create, import, export and destroy work on the members
+/// status, scrub, offline, online, replace, spare and grow ask the node that runs; create, import, export and destroy work on the members
 /// themselves, and only while no node uses them.
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -37,6 +39,8 @@ enum Command {
     Offline(members::Offline),
     Online(members::Online),
     Replace(members::Replace),
+    Spare(spare::Spare),
+    Grow(grow::Grow),
     Import(import::Import),
     Export(export::Export),
     Destroy(destroy::Destroy),
@@ -50,6 +54,8 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Offline(arguments) => members::offline(arguments),
         Command::Online(arguments) => members::online(arguments),
         Command::Replace(arguments) => members::replace(arguments),
+        Command::Spare(arguments) => spare::run(arguments),
+        Command::Grow(arguments) => grow::run(arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Export(arguments) => export::run(arguments),
         Command::Destroy(arguments) => destroy::run(arguments),

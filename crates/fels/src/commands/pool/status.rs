@@ -74,6 +74,9 @@ pub fn text(pool: &Pool) -> String {
         blocks.wrong, blocks.unreadable, blocks.repaired, blocks.lost
     ));
     say(&format!("  scrub    {}", scrub(pool)));
+    for spare in &pool.spares {
+        say(&format!("  spare    {}", spare.place.as_deref().unwrap_or("one that is not there")));
+    }
     match &pool.volumes[..] {
         [] => {}
         volumes => {
@@ -109,6 +112,7 @@ fn word(state: PoolState) -> &'static str {
 
 fn condition(member: &Member) -> String {
     match member.state {
+        MemberState::InSync if member.slow => "in sync, slow".to_owned(),
         MemberState::InSync => "in sync".to_owned(),
         MemberState::Out => match &member.cause {
             Some(cause) => format!("out: {cause}"),
@@ -212,6 +216,9 @@ pub fn found_text(pool: &FoundPool) -> String {
         vec![slot.to_string(), found.condition(), place]
     }));
     text.push_str(&table(2, &[Align::Left, Align::Left, Align::Left], &rows));
+    for place in &pool.spares {
+        let _ = writeln!(text, "  spare: {}", place.display());
+    }
     for (place, why) in &pool.unfit {
         let _ = writeln!(text, "  not used: {} {why}", place.display());
     }
