@@ -193,6 +193,8 @@ async fn connection(stream: UnixStream, router: Router) {
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
+        // Who has said all that he wants may close his side and still be answered.
+        .half_close(true)
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
         .await;
