@@ -47,7 +47,11 @@ fn exchange(socket: &Path, bytes: &[u8]) -> Vec<u8> {
 fn parts(answer: &[u8]) -> (u16, String, Vec<u8>) {
     let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("an answer of HTTP");
     let head = String::from_utf8(answer[..end].to_vec()).unwrap().to_lowercase();
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("no status in {head}"));
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .unwrap_or_else(|| panic!("no status in {head}"));
     (status, head, answer[end + 4..].to_vec())
 }
 
