@@ -71,4 +71,16 @@ mod tests {
             commands.extend(command.get_subcommands().cloned());
         }
     }
+    #[test]
+    fn the_reference_has_every_command_of_pools() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+        let reference = std::fs::read_to_string(path).unwrap();
+        let command = Cli::command();
+        let pool = command.find_subcommand("pool").unwrap();
+        for subcommand in pool.get_subcommands() {
+            let about = subcommand.get_about().unwrap();
+            let row = format!("| `fels pool {}` | {about} |\n", subcommand.get_name());
+            assert!(reference.contains(&row), "it lacks {row}");
+        }
+    }
 }
