@@ -246,6 +246,42 @@ fn bytes_that_are_no_request_are_answered_or_dropped_and_the_next_one_is_served(
 }
 
 #[test]
+fn names_that_are_no_text_are_refused_as_everything_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = node(directory.path());
+    let socket = node.control_socket().to_owned();
+    for (method, path) in [("GET", "/v1/pools/%ff"), ("POST", "/v1/pools/tank/members/%ff/offline")] {
+        let (status, head, body) = ask(&socket, method, path, b"");
+        let said: api::Problem =
+            serde_json::from_slice(&body).unwrap_or_else(|error| panic!("{error}: {head}"));
+        assert_eq!((status, said.status), (400, 400), "{path}");
+    }
+    node.shutdown().unwrap();
+}
+
+#[test]
+fn a_change_is_made_to_its_end_though_nobody_waits_and_two_at_once_are_made_in_turn() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = node(directory.path());
+    let socket = node.control_socket().to_owned();
+    let request = "POST /v1/pools/tank/members/1/offline HTTP/1.1\r\nHost: fels\r\nContent-Length: 0\r\n\r\n";
+    // Who asks goes away at once; eight others ask the same.
+    let mut gone = UnixStream::connect(&socket).unwrap();
+    gone.write_all(request.as_bytes()).unwrap();
+    let asking = (0..8).map(|_| {
+        let socket = socket.clone();
+        std::thread::spawn(move || ask(&socket, "POST", "/v1/pools/tank/members/1/offline", b"").0)
+    });
+    let asking: Vec<_> = asking.collect();
+    drop(gone);
+    assert!(asking.into_iter().all(|one| one.join().unwrap() == 200));
+    let client = Client::new(directory.path()).unwrap();
+    let pools: Pools = client.get("/v1/pools").unwrap();
+    assert_eq!(pools.pools[0].members[1].cause.as_deref(), Some("taken out by an administrator"));
+    node.shutdown().unwrap();
+}
+
+#[test]
 fn connections_that_say_nothing_keep_nobody_out() {
     let directory = tempfile::tempdir().unwrap();
     let node = node(directory.path());

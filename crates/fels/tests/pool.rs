@@ -31,12 +31,12 @@ const CREATE: [&str; 9] =
     ["create", "tank", "--raid", "raid5", "--member-size", "16MiB", "--members", "a", "b"];
 
 const PLAN: &str = "\
-pool tank: raid5 of 3 members, 27MiB for volumes, units of 64KiB, with checksums; any one member may fail
+pool tank: raid5 of 3 members, 29MiB for volumes, units of 64KiB, with checksums; any one member may fail
 
-  slot    size  member
-  0      16MiB  /here/a (is made)
-  1      16MiB  /here/b (is made)
-  2      16MiB  /here/c (is made)
+  slot   size  member
+  0     16MiB  /here/a (is made)
+  1     16MiB  /here/b (is made)
+  2     16MiB  /here/c (is made)
 
   slot   0  1  2
   row 0  0  1  P
@@ -84,7 +84,7 @@ fn a_pool_is_found_and_told() {
     std::fs::remove_file(directory.path().join("b")).unwrap();
     std::fs::write(directory.path().join("letter"), "dear friend").unwrap();
     let expected = "\
-pool tank: raid5 of 3 members, 27MiB; 1 of 3 members does not have everything; all data is there; no further member may fail
+pool tank: raid5 of 3 members, 29MiB; 1 of 3 members does not have everything; all data is there; no further member may fail
   journal  closed in good order
   volumes  none
 

@@ -177,6 +177,19 @@ fn what_cannot_be_done_to_a_running_pool_is_refused_and_changes_nothing() {
     );
     assert_eq!(status(&node)["state"], "ok");
     assert!(!Path::new(&path("new.img")).exists());
+    // A spare comes, is kept from others, and goes.
+    let spare = path("spare.img");
+    let planned = ask(&node, "spare", &["tank", &spare, "--dry-run"]).run().expect_success();
+    assert!(planned.stdout.contains("and was not") && !Path::new(&spare).exists(), "{planned}");
+    let said = ask(&node, "spare", &["tank", &spare]).run().expect_success();
+    assert!(said.stdout.contains("spares = [") && said.stdout.contains(&spare), "{said}");
+    assert_eq!(status(&node)["spares"][0]["place"], spare.as_str());
+    refused(ask(&node, "spare", &["tank", &spare]), "in use");
+    let _ = ask(&node, "spare", &["tank", &spare, "--remove"]).run().expect_success();
+    assert_eq!(status(&node)["spares"].as_array().map(Vec::len), Some(0));
+    refused(ask(&node, "spare", &["tank", &spare, "--remove"]), "is no spare");
+    refused(ask(&node, "grow", &["tank"]), "no room to grow");
+    let _ = ask(&node, "replace", &["tank", "2", &spare, "--wait"]).run().expect_success();
     let usage = pool("scrub").run().expect_failure();
     assert_eq!(usage.status.and_then(|status| status.code()), Some(2), "{usage}");
 }

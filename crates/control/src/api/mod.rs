@@ -23,6 +23,10 @@ use std::sync::Arc;
 use plane::pool::{Assembled, Handle, Place};
 use plane::shard::Peers;
 
+use axum::Json;
+
+use model::Change;
+
 /// What the rooms of the API work with: the running node.
 #[derive(Clone)]
 pub struct Context(Arc<Inner>);
@@ -30,6 +34,8 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     pools: Arc<[Assembled]>,
     peers: Peers,
+    /// Changes are made one after the other.
+    turn: Arc<tokio::sync::Mutex<()>>,
     /// What relative paths of the configuration are relative to.
     directory: PathBuf,
 }
@@ -39,7 +45,7 @@ impl Context {
     pub fn new(pools: Arc<[Assembled]>, peers: Peers) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
-        Context(Arc::new(Inner { pools, peers, directory }))
+        Context(Arc::new(Inner { pools, peers, turn: Arc::default(), directory }))
     }
 
     fn pools(&self) -> &[Assembled] {
@@ -49,6 +55,19 @@ impl Context {
     fn pool(&self, name: &str) -> Result<&Assembled, Problem> {
         let pool = self.pools().iter().find(|pool| pool.pool().shared().name == name);
         pool.ok_or_else(|| problem::no_pool(name, self.pools()))
+    }
+
+    /// Makes a change to its end, whether or not who asked for it still waits: half of one would be worse than none.
+    async fn change(
+        &self,
+        work: impl Future<Output = Result<Change, Problem>> + Send + 'static,
+    ) -> Result<Json<Change>, Problem> {
+        let turn = self.0.turn.clone();
+        let made = tokio::spawn(async move {
+            let _turn = turn.lock().await;
+            work.await
+        });
+        made.await.unwrap_or_else(|_| Err(Problem::late("the change was not made to its end"))).map(Json)
     }
 
     fn peers(&self) -> &Peers {

@@ -1,7 +1,8 @@
 //! What a request brings with it, read within bounds: nothing, or JSON.
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use serde::de::DeserializeOwned;
 
@@ -38,5 +39,19 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for Body<T> {
             Problem::bad_request(format!("what was sent is not as it has to be: {error}"))
                 .hint("/v1/openapi.json says what each path takes")
         })
+    }
+}
+
+/// The names in the path of a request.
+pub(super) struct Names<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(names)) => Ok(Names(names)),
+            Err(_) => Err(Problem::bad_request("a name in the path is not UTF-8")),
+        }
     }
 }

@@ -22,6 +22,9 @@ pub enum OfflineError {
     /// The pool.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// There is a pool on the members.
+    #[error("the members are not blank any more; hint: look what is on them with `fels pool import`")]
+    NotBlank,
     /// It could not be closed.
     #[error("{0}; hint: nothing is lost: whoever opens the pool next makes what is missing")]
     Close(String),
@@ -85,17 +88,25 @@ pub struct Closed {
 
 /// Makes a pool of blank members and closes it in good order.
 pub fn create(plan: PoolPlan) -> Result<Closed, OfflineError> {
-    on_a_ring(async move |ring| {
-        let (assembled, _locks) = assemble(&ring, &plan, 1).await?;
-        close(&ring, &assembled).await
-    })?
+    let (is_new, closed) = open(plan)?;
+    if is_new {
+        return Ok(closed);
+    }
+    // Looked at a moment ago, they were blank: somebody else was quicker.
+    Err(OfflineError::NotBlank)
 }
 
 /// Opens a pool, brings what its journal has to its place, and closes it, so that its members say that there is nothing to
 /// recover.
 pub fn settle(plan: PoolPlan) -> Result<Closed, OfflineError> {
-    // One way to open it: what is blank now was a member a moment ago, and would be made into another pool.
-    create(plan)
+    open(plan).map(|(_, closed)| closed)
+}
+
+fn open(plan: PoolPlan) -> Result<(bool, Closed), OfflineError> {
+    on_a_ring(async move |ring| {
+        let (assembled, _locks) = assemble(&ring, &plan, 1).await?;
+        Ok((assembled.is_new, close(&ring, &assembled).await?))
+    })?
 }
 
 async fn close(ring: &Ring, assembled: &Assembled) -> Result<Closed, OfflineError> {

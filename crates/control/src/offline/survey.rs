@@ -121,13 +121,12 @@ pub fn survey(seen: Vec<(PathBuf, Seen)>) -> Survey {
     });
     for (path, member) in members {
         let known = survey.pools.iter_mut().find(|pool| pool.label.pool == member.label.pool);
-        match known {
-            Some(pool) => pool.take(path, &member),
-            None => {
-                let mut pool = begin(&member);
-                pool.take(path, &member);
-                survey.pools.push(pool);
-            }
+        if let Some(pool) = known {
+            pool.take(path, &member);
+        } else {
+            let mut pool = begin(&member);
+            pool.take(path, &member);
+            survey.pools.push(pool);
         }
     }
     survey.pools.sort_by(|one, other| one.label.name.cmp(&other.label.name));

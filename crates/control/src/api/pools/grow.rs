@@ -1,10 +1,10 @@
 //! Growing: a pool has what its members have room for.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use super::super::model::{Change, Wish};
-use super::super::wish::Body;
+use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
 use super::{change, find};
 
@@ -24,17 +24,20 @@ use super::{change, find};
 )]
 pub(in super::super) async fn grow(
     State(context): State<Context>,
-    Path(name): Path<String>,
+    Names(name): Names<String>,
     Body(wish): Body<Wish>,
 ) -> Result<Json<Change>, Problem> {
-    let (pool, handle) = find(&context, &name)?;
-    let steps = vec![format!(
-        "give pool {name} all that its members have room for; volumes can have it from the next start of the node on"
-    )];
-    if wish.dry_run {
-        handle.check_growth()?;
-    } else {
-        handle.grow()?;
-    }
-    Ok(Json(change(&context, pool, wish.dry_run, steps)))
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let steps = vec![format!(
+            "give pool {name} all that its members have room for; volumes can have it from the next start of the node on"
+        )];
+        if wish.dry_run {
+            handle.check_growth()?;
+        } else {
+            handle.grow()?;
+        }
+        Ok(change(&context, pool, wish.dry_run, steps))
+    }).await
 }

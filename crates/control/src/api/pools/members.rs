@@ -3,12 +3,12 @@
 use std::path::{Path as FilePath, PathBuf};
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use plane::pool::{Assembled, Handle, MemberLocks, MemberState, Place, Seen, admit, inspect};
 use tokio::sync::oneshot;
 
 use super::super::model::{Change, MemberWish, Wish};
-use super::super::wish::Body;
+use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
 use super::{change, configuration, find, until};
 use crate::offline::{is_device, is_unfit};
@@ -36,23 +36,26 @@ const MAX_PLACE_BYTES: usize = 4096;
 )]
 pub(in super::super) async fn offline(
     State(context): State<Context>,
-    Path((name, slot)): Path<(String, String)>,
+    Names((name, slot)): Names<(String, String)>,
     Body(wish): Body<Wish>,
 ) -> Result<Json<Change>, Problem> {
-    let (pool, handle) = find(&context, &name)?;
-    let slot = number(&handle, &slot)?;
-    if is_out(&handle, slot) {
-        let steps = vec![format!("member {slot} of pool {name} is out already: nothing to do")];
-        return Ok(Json(change(&context, pool, wish.dry_run, steps)));
-    }
-    handle.check_spared(slot)?;
-    if !wish.dry_run {
-        take_out(&handle, slot).await?;
-    }
-    let steps = vec![format!(
-        "take member {slot} out of pool {name}; what is written meanwhile is noted, and given to it when it is back"
-    )];
-    Ok(Json(change(&context, pool, wish.dry_run, steps)))
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let slot = number(&handle, &slot)?;
+        if is_out(&handle, slot) {
+            let steps = vec![format!("member {slot} of pool {name} is out already: nothing to do")];
+            return Ok(change(&context, pool, wish.dry_run, steps));
+        }
+        handle.check_spared(slot)?;
+        if !wish.dry_run {
+            take_out(&handle, slot).await?;
+        }
+        let steps = vec![format!(
+            "take member {slot} out of pool {name}; what is written meanwhile is noted, and given to it when it is back"
+        )];
+        Ok(change(&context, pool, wish.dry_run, steps))
+    }).await
 }
 
 /// Brings a member back that is out: it gets what it missed. With another place it may have moved there.
@@ -74,28 +77,32 @@ pub(in super::super) async fn offline(
 )]
 pub(in super::super) async fn online(
     State(context): State<Context>,
-    Path((name, slot)): Path<(String, String)>,
+    Names((name, slot)): Names<(String, String)>,
     Body(wish): Body<MemberWish>,
 ) -> Result<Json<Change>, Problem> {
-    let (pool, handle) = find(&context, &name)?;
-    let slot = number(&handle, &slot)?;
-    let given = wish.place.as_deref().map(place).transpose()?;
-    if !is_out(&handle, slot) {
-        let steps = vec![format!("member {slot} of pool {name} is in use: nothing to do")];
-        return Ok(Json(change(&context, pool, wish.dry_run, steps)));
-    }
-    let place = match given {
-        Some(path) => Place::Path(path),
-        None => known_place(pool, &handle, slot)?,
-    };
-    let steps =
-        vec![format!("bring {place} back into slot {slot} of pool {name}, and give it what it missed")];
-    if !wish.dry_run {
-        // What is told of it afterwards has to be of after the labels.
-        settled(&handle, slot).await?;
-        bring_in(&context, &handle, slot, place, false).await?;
-    }
-    Ok(Json(change(&context, pool, wish.dry_run, steps)))
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let slot = number(&handle, &slot)?;
+        let given = wish.place.as_deref().map(place).transpose()?;
+        if !is_out(&handle, slot) {
+            let steps = vec![format!("member {slot} of pool {name} is in use: nothing to do")];
+            return Ok(change(&context, pool, wish.dry_run, steps));
+        }
+        let place = match given {
+            Some(path) => Place::Path(path),
+            None => known_place(pool, &handle, slot)?,
+        };
+        let steps =
+            vec![format!("bring {place} back into slot {slot} of pool {name}, and give it what it missed")];
+        if !wish.dry_run {
+            // What is told of it afterwards has to be of after the labels.
+            settled(&handle, slot).await?;
+            bring_in(&context, &handle, slot, place, false).await?;
+        }
+        Ok(change(&context, pool, wish.dry_run, steps))
+    })
+    .await
 }
 
 /// Puts another file or disk in the place of a member, which goes out; it gets everything from the others.
@@ -117,48 +124,52 @@ pub(in super::super) async fn online(
 )]
 pub(in super::super) async fn replace(
     State(context): State<Context>,
-    Path((name, slot)): Path<(String, String)>,
+    Names((name, slot)): Names<(String, String)>,
     Body(wish): Body<MemberWish>,
 ) -> Result<Json<Change>, Problem> {
-    let (pool, handle) = find(&context, &name)?;
-    let slot = number(&handle, &slot)?;
-    let Some(given) = &wish.place else {
-        return Err(Problem::bad_request("nobody said what is to take its place").hint("give `place`"));
-    };
-    let path = place(given)?;
-    let was_out = is_out(&handle, slot);
-    if !was_out {
-        handle.check_spared(slot)?;
-    }
-    // Before the one that is there goes out.
-    let is_missing = fit(&context, &handle, &path).await?;
-    let mut steps = Vec::new();
-    if !was_out {
-        steps.push(format!("take member {slot} out of pool {name}"));
-    }
-    if is_missing {
-        steps.push(format!("make {} with {}", path.display(), display_bytes(handle.member_bytes())));
-    }
-    steps.push(format!(
-        "put {} into slot {slot}, and give it everything from the other members",
-        path.display()
-    ));
-    if !wish.dry_run {
-        let before = handle.place(slot).filter(|_| !was_out);
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let slot = number(&handle, &slot)?;
+        let Some(given) = &wish.place else {
+            return Err(Problem::bad_request("nobody said what is to take its place").hint("give `place`"));
+        };
+        let path = place(given)?;
+        let was_out = is_out(&handle, slot);
         if !was_out {
-            take_out(&handle, slot).await?;
+            handle.check_spared(slot)?;
         }
-        settled(&handle, slot).await?;
-        let taken = bring_in(&context, &handle, slot, Place::Path(path.clone()), is_missing).await;
-        if let (Err(_), Some(before)) = (&taken, before) {
-            // The one that was there is better than none.
-            bring_in(&context, &handle, slot, before, false).await?;
+        // Before the one that is there goes out.
+        let is_missing = fit(&context, &handle, &path).await?;
+        let mut steps = Vec::new();
+        if !was_out {
+            steps.push(format!("take member {slot} out of pool {name}"));
         }
-        taken?;
-    }
-    let changed = configuration(&context, &handle, Some((slot, &path)));
-    let change = change(&context, pool, wish.dry_run, steps);
-    Ok(Json(Change { configuration: Some(changed), ..change }))
+        if is_missing {
+            steps.push(format!("make {} with {}", path.display(), display_bytes(handle.member_bytes())));
+        }
+        steps.push(format!(
+            "put {} into slot {slot}, and give it everything from the other members",
+            path.display()
+        ));
+        if !wish.dry_run {
+            let before = handle.place(slot).filter(|_| !was_out);
+            if !was_out {
+                take_out(&handle, slot).await?;
+            }
+            settled(&handle, slot).await?;
+            let taken = bring_in(&context, &handle, slot, Place::Path(path.clone()), is_missing).await;
+            if let (Err(_), Some(before)) = (&taken, before) {
+                // The one that was there is better than none.
+                bring_in(&context, &handle, slot, before, false).await?;
+            }
+            taken?;
+        }
+        let changed = configuration(&context, &handle, Some((slot, &path)));
+        let change = change(&context, pool, wish.dry_run, steps);
+        Ok(Change { configuration: Some(changed), ..change })
+    })
+    .await
 }
 
 fn number(handle: &Handle, text: &str) -> Result<usize, Problem> {
@@ -206,14 +217,12 @@ fn known_place(pool: &Assembled, handle: &Handle, slot: usize) -> Result<Place, 
         return Ok(place);
     }
     let unknown = status.members.iter().filter(|member| member.place.is_none()).count();
-    match (&pool.absent[..], unknown) {
-        ([absent], 1) => Ok(absent.place.clone()),
-        _ => {
-            let detail = format!("nobody knows where member {slot} of pool {} is", status.name);
-            Err(Problem::bad_request(detail)
-                .hint("say where: with `place`, or as the last word of `fels pool online`"))
-        }
+    if let ([absent], 1) = (&pool.absent[..], unknown) {
+        return Ok(absent.place.clone());
     }
+    let detail = format!("nobody knows where member {slot} of pool {} is", status.name);
+    Err(Problem::bad_request(detail)
+        .hint("say where: with `place`, or as the last word of `fels pool online`"))
 }
 
 /// Whether what is at a path can take the place of a member; true if it is to be made.

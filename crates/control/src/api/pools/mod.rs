@@ -10,10 +10,11 @@ use std::path::{Path as FilePath, PathBuf};
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use plane::pool::{Assembled, Handle};
 
 use super::model::{Change, Pool, Pools};
+use super::wish::Names;
 use super::{Context, Problem, handle};
 use crate::offline::table::PoolTable;
 
@@ -32,11 +33,15 @@ pub(super) async fn list(State(context): State<Context>) -> Json<Pools> {
 #[utoipa::path(
     get, path = "/v1/pools/{pool}", tag = "pools",
     params(("pool" = String, Path, description = "The name of the pool.")),
-    responses((status = 200, body = Pool), (status = 404, body = Problem, description = "There is no such pool."))
+    responses(
+        (status = 200, body = Pool),
+        (status = 400, body = Problem, description = "The request is not understood."),
+        (status = 404, body = Problem, description = "There is no such pool.")
+    )
 )]
 pub(super) async fn one(
     State(context): State<Context>,
-    Path(name): Path<String>,
+    Names(name): Names<String>,
 ) -> Result<Json<Pool>, Problem> {
     let pool = context.pool(&name)?;
     Ok(Json(view::of(&context, pool)))

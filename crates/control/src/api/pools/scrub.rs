@@ -1,10 +1,10 @@
 //! Scrubbing: everything is read and verified.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 
 use super::super::model::{Change, Wish};
-use super::super::wish::Body;
+use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
 use super::{change, find, until};
 
@@ -23,21 +23,25 @@ use super::{change, find, until};
 )]
 pub(in super::super) async fn start(
     State(context): State<Context>,
-    Path(name): Path<String>,
+    Names(name): Names<String>,
     Body(wish): Body<Wish>,
 ) -> Result<Json<Change>, Problem> {
-    let (pool, handle) = find(&context, &name)?;
-    let before = handle.status().scrub;
-    let steps = if before.runs {
-        vec![format!("pool {name} is being scrubbed already: nothing to do")]
-    } else {
-        vec![format!("read all of pool {name}, verify it, and repair what is wrong")]
-    };
-    if !wish.dry_run && !before.runs {
-        handle.scrub();
-        until("the scrub", || handle.status().scrub.begun != before.begun).await?;
-    }
-    Ok(Json(change(&context, pool, wish.dry_run, steps)))
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let before = handle.status().scrub;
+        let steps = if before.runs {
+            vec![format!("pool {name} is being scrubbed already: nothing to do")]
+        } else {
+            vec![format!("read all of pool {name}, verify it, and repair what is wrong")]
+        };
+        if !wish.dry_run && !before.runs {
+            handle.scrub();
+            until("the scrub", || handle.status().scrub.begun != before.begun).await?;
+        }
+        Ok(change(&context, pool, wish.dry_run, steps))
+    })
+    .await
 }
 
 /// Ends a scrub where it is.
@@ -55,19 +59,23 @@ pub(in super::super) async fn start(
 )]
 pub(in super::super) async fn stop(
     State(context): State<Context>,
-    Path(name): Path<String>,
+    Names(name): Names<String>,
     Body(wish): Body<Wish>,
 ) -> Result<Json<Change>, Problem> {
-    let (pool, handle) = find(&context, &name)?;
-    let runs = handle.status().scrub.runs;
-    let steps = if runs {
-        vec![format!("end the scrub of pool {name} where it is")]
-    } else {
-        vec![format!("pool {name} is not being scrubbed: nothing to do")]
-    };
-    if !wish.dry_run && runs {
-        handle.stop_scrub();
-        until("the end of the scrub", || !handle.status().scrub.runs).await?;
-    }
-    Ok(Json(change(&context, pool, wish.dry_run, steps)))
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let runs = handle.status().scrub.runs;
+        let steps = if runs {
+            vec![format!("end the scrub of pool {name} where it is")]
+        } else {
+            vec![format!("pool {name} is not being scrubbed: nothing to do")]
+        };
+        if !wish.dry_run && runs {
+            handle.stop_scrub();
+            until("the end of the scrub", || !handle.status().scrub.runs).await?;
+        }
+        Ok(change(&context, pool, wish.dry_run, steps))
+    })
+    .await
 }

@@ -1,5 +1,7 @@
 //! A pool as it is told.
 
+use std::fmt::Write as _;
+
 use plane::pool::{Assembled, Handle, MemberState as PlaneState, SpareStatus, Status};
 
 use super::super::model::{Blocks, Member, MemberState, Pool, PoolState, PoolVolume, Progress, Scrub, Spare};
@@ -64,7 +66,7 @@ fn member(context: &Context, handle: &Handle, status: &Status, slot: usize) -> M
 }
 
 fn told(done_bytes: u64, total_bytes: u64, rate: u64, left: Option<std::time::Duration>) -> Progress {
-    let left = left.map(|left| left.as_secs_f64().ceil() as u64);
+    let left = left.map(|left| left.as_millis().div_ceil(1000) as u64);
     Progress { done_bytes, total_bytes, bytes_per_s: (rate > 0).then_some(rate), left_s: left }
 }
 
@@ -109,17 +111,20 @@ fn sentence(status: &Status, members: &[Member]) -> String {
     }
     let good = members.iter().map(|member| member.state == MemberState::InSync);
     let mut sentence = Survival::of(status.level, &good.collect::<Vec<_>>()).sentence();
+    // Writing to a String does not fail.
     for member in members.iter().filter(|member| member.state == MemberState::Rebuilding) {
         let progress = member.progress.unwrap_or_default();
-        sentence.push_str(&format!("; member {} is being rebuilt, {} %", member.slot, progress.percent()));
+        let _ = write!(sentence, "; member {} is being rebuilt, {} %", member.slot, progress.percent());
     }
     for member in members.iter().filter(|member| member.slow) {
-        sentence.push_str(&format!("; member {} is slow", member.slot));
+        let _ = write!(sentence, "; member {} is slow", member.slot);
     }
     match status.lost {
         0 => {}
         1 => sentence.push_str("; 1 block is lost"),
-        lost => sentence.push_str(&format!("; {lost} blocks are lost")),
+        lost => {
+            let _ = write!(sentence, "; {lost} blocks are lost");
+        }
     }
     sentence
 }

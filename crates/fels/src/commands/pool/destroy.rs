@@ -49,8 +49,9 @@ struct Report {
 pub fn run(arguments: &Destroy) -> Result<(), Failure> {
     let name = &arguments.name;
     let pool = arguments.members.pool(name)?;
-    // Also what was replaced, or is a copy: as long as it has a label it could come back.
-    let unfit = pool.unfit.iter().map(|(place, _)| place.clone());
+    // A copy that lies beside them may be somebody's backup: only one that is named goes too.
+    let unfit =
+        pool.unfit.iter().map(|(place, _)| place.clone()).filter(|place| arguments.members.names(place));
     let members: Vec<_> = pool.found().into_iter().chain(pool.spares.clone()).chain(unfit).collect();
     let volumes = pool.volume_count();
     if !arguments.json {

@@ -208,6 +208,11 @@ pub struct Where {
 }
 
 impl Where {
+    /// Whether a member is named, and not only found in the directory.
+    pub fn names(&self, path: &Path) -> bool {
+        self.members.iter().any(|member| std::path::absolute(member).is_ok_and(|member| member == path))
+    }
+
     /// The pool of that name; refused where one that was named belongs to another, or is in use.
     pub fn pool(&self, name: &str) -> Result<FoundPool, Failure> {
         let named = all_absolute(&self.members)?;

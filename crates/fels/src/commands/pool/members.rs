@@ -7,6 +7,7 @@ use crate::message::{Failure, print};
 use clap::Args;
 use control::api::client::Client;
 use control::api::model::{Change, MemberState, MemberWish, Pool, Wish};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// Take a member out of its pool, which goes on without it
@@ -97,7 +98,8 @@ pub fn tell(change: &Change, json: bool) -> Result<(), Failure> {
         text.push('\n');
     }
     if change.done {
-        text.push_str(&format!("pool {}: {}\n", change.pool.name, change.pool.sentence));
+        // Writing to a String does not fail.
+        let _ = writeln!(text, "pool {}: {}", change.pool.name, change.pool.sentence);
     }
     if let Some(table) = &change.configuration {
         let from = if change.done {
@@ -105,7 +107,7 @@ pub fn tell(change: &Change, json: bool) -> Result<(), Failure> {
         } else {
             "the configuration would need this"
         };
-        text.push_str(&format!("\n{from}; the next start of the node reads it:\n\n{table}"));
+        let _ = write!(text, "\n{from}; the next start of the node reads it:\n\n{table}");
     }
     print(&text)
 }

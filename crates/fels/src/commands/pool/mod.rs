@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_told_as_people_say_them() {
-        assert_eq!(rounded(4_115_660_800), "3924MiB");
+        assert_eq!(rounded(4_115_660_800), "3925MiB");
         assert_eq!(rounded(10 << 30), "10GiB");
         assert_eq!(rounded(9), "9B");
         assert_eq!(
