@@ -30,6 +30,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("ldd", "libc-bin"),
     ("losetup", "mount"),
     ("mke2fs", "e2fsprogs"),
+    ("mkfifo", "coreutils"),
     ("mount", "mount"),
     ("nbdcopy", "libnbd-bin"),
     ("nbdinfo", "libnbd-bin"),
@@ -63,6 +64,13 @@ pub fn lab(subcommand: &str) -> Tool {
     let binary = crate::node::binary();
     let tool = Tool::new(binary.to_str().expect("a path that is text"));
     tool.args(["lab", subcommand]).deadline(Duration::from_secs(120))
+}
+
+/// `fels pool` with this subcommand.
+pub fn pool(subcommand: &str) -> Tool {
+    let binary = crate::node::binary();
+    let tool = Tool::new(binary.to_str().expect("a path that is text"));
+    tool.args(["pool", subcommand]).deadline(Duration::from_secs(60))
 }
 
 /// `program` as a command that the kernel kills when the calling thread ends.

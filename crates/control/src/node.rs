@@ -11,6 +11,7 @@ use plane::pool::Assembled;
 use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
 
+use crate::api;
 use crate::config::Config;
 use crate::plan::plan;
 use crate::state::DataDirectory;
@@ -27,6 +28,7 @@ pub struct Node {
     pools: Arc<[Assembled]>,
     peers: Peers,
     threads: Vec<JoinHandle<()>>,
+    api: api::Server,
     _data: DataDirectory,
 }
 
@@ -129,7 +131,10 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
             );
         }
     }
-    Ok(Node { portals, pools: prepared.pools, peers, threads, _data: data })
+    let context = api::Context::new(prepared.pools.clone(), peers.clone());
+    let api = api::start(data.path(), context).map_err(|error| StartError::from_text(&error))?;
+    tracing::info!("administered on {}", api.path().display());
+    Ok(Node { portals, pools: prepared.pools, peers, threads, api, _data: data })
 }
 
 /// Where is to be listened.
@@ -179,12 +184,13 @@ fn first_shard(
         Err(error) => return drop(tell_prepared.send(Err(StartError::from_text(&error)))),
     };
     let ring = reactor.ring().clone();
-    let (prepared, _locks) = match reactor.block_on(async move { prepare(&ring, plan).await }) {
+    let (prepared, locks) = match reactor.block_on(async move { prepare(&ring, plan).await }) {
         Ok(prepared) => prepared,
         Err(error) => return drop(tell_prepared.send(Err(StartError::from_text(&error)))),
     };
     tell_prepared.send(Ok(prepared.clone())).ok();
     run(0, &reactor, &prepared, peers, mail, |core| {
+        core.shard.install(locks.members().clone());
         let listening = listen(core, portals).map(Some).map_err(|error| StartError::from_text(&error));
         let listens = listening.is_ok();
         tell_ready.send(listening).ok();
@@ -253,9 +259,15 @@ impl Node {
         &self.pools
     }
 
+    /// The socket of the control API.
+    pub fn control_socket(&self) -> &std::path::Path {
+        self.api.path()
+    }
+
     /// Stops taking connections, drains what is in flight until a deadline, makes everything durable, closes the pools, and
     /// ends.
-    pub fn shutdown(self) -> Result<(), ShutdownError> {
+    pub fn shutdown(mut self) -> Result<(), ShutdownError> {
+        self.api.stop();
         let deadline = Instant::now() + DRAIN_TIME;
         let count = self.threads.len();
         let drained = self.on_every(|shard, done| {

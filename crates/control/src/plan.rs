@@ -45,6 +45,7 @@ fn pool(pool: &Pool) -> PoolPlan {
         unit: pool.unit_bytes,
         integrity: pool.integrity,
         members: pool.members.iter().map(member).collect(),
+        spares: pool.spares.iter().map(member).collect(),
     }
 }
 

@@ -65,6 +65,9 @@ fn the_links_of_the_pages_lead_somewhere() {
         "docs/guides/chap.md",
         "docs/guides/nbd.md",
         "docs/guides/pools.md",
+        "docs/reference/commands.md",
+        "docs/reference/control-api.md",
+        "docs/formats/data-directory.md",
     ] {
         let here = root().join(path);
         for link in page(path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -76,4 +79,23 @@ fn the_links_of_the_pages_lead_somewhere() {
             assert!(target.exists(), "{path} links to {link}");
         }
     }
+}
+
+#[test]
+fn the_reference_has_every_path_of_the_control_api() {
+    let reference = page("docs/reference/control-api.md");
+    let document = serde_json::to_value(control::api::document()).unwrap();
+    let mut table = String::new();
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            let row = format!(
+                "| `{path}` | {} | {} |\n",
+                method.to_uppercase(),
+                operation["summary"].as_str().unwrap()
+            );
+            assert!(reference.contains(&row), "it lacks {row}");
+            table.push_str(&row);
+        }
+    }
+    assert_eq!(reference.matches("\n| `/").count(), table.lines().count(), "it has more than there is");
 }

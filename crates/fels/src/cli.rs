@@ -1,6 +1,6 @@
 //! The commands and where each one goes. Flags stand beside the command that they belong to.
 
-use crate::commands::{check, completions, lab, serve};
+use crate::commands::{check, completions, lab, pool, serve};
 use crate::message::Failure;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -16,10 +16,11 @@ const AFTER_HELP: &str = "\
 Begin with:
   fels check --config fels.toml    says what is wrong with a configuration
   fels serve --config fels.toml    serves its volumes, and prints how to connect to each
+  fels pool status                 says how its pools are
 
 Exit codes: 0 all is well, 1 something failed, 2 the command line is wrong, 130 stopped without draining.";
 
-/// A storage target in userspace: serves volumes over iSCSI, and measures them.
+/// A storage target in userspace: serves volumes, keeps them on pools, and measures them.
 #[derive(Debug, Parser)]
 #[command(name = "fels", version, styles = STYLES, after_help = AFTER_HELP, arg_required_else_help = true)]
 pub struct Cli {
@@ -31,6 +32,7 @@ pub struct Cli {
 pub enum Command {
     Serve(serve::Arguments),
     Check(check::Arguments),
+    Pool(Box<pool::Arguments>),
     Lab(lab::Arguments),
     Completions(completions::Arguments),
 }
@@ -40,6 +42,7 @@ impl Command {
         match self {
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
+            Self::Pool(arguments) => pool::run(&arguments),
             Self::Lab(arguments) => lab::run(&arguments),
             Self::Completions(arguments) => completions::run(&arguments),
         }
@@ -66,6 +69,18 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{name}");
             }
             commands.extend(command.get_subcommands().cloned());
+        }
+    }
+    #[test]
+    fn the_reference_has_every_command_of_pools() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
+        let reference = std::fs::read_to_string(path).unwrap();
+        let command = Cli::command();
+        let pool = command.find_subcommand("pool").unwrap();
+        for subcommand in pool.get_subcommands() {
+            let about = subcommand.get_about().unwrap();
+            let row = format!("| `fels pool {}` | {about} |\n", subcommand.get_name());
+            assert!(reference.contains(&row), "it lacks {row}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use ring::{CongestionControl, File, Listener, PooledFuture, Ring};
 use wire::iscsi::IscsiName;
 
-use crate::pool::{Assembled, PoolCore, PoolCores, PoolPlan, assemble};
+use crate::pool::{Assembled, MemberLocks, PoolCore, PoolCores, PoolPlan, assemble};
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
@@ -75,17 +75,28 @@ pub struct Prepared {
 }
 
 /// Keeps volumes and members of pools from other processes; lives on the core that prepared them.
-pub struct Locks(#[allow(dead_code, reason = "held, not used")] Vec<File>);
+pub struct Locks {
+    _volumes: Vec<File>,
+    members: Rc<MemberLocks>,
+}
+
+impl Locks {
+    /// Those of members, which change as members come and go.
+    pub fn members(&self) -> &Rc<MemberLocks> {
+        &self.members
+    }
+}
 
 /// Checks, makes and locks what the volumes live in: pools first, then the volumes in their order.
 pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
     let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+    let member_locks = MemberLocks::default();
     let (mut exports, mut subsystems) = (Vec::new(), Vec::new());
     let mut pools = Vec::with_capacity(plan.pools.len());
     for pool in &plan.pools {
         let (pool, members) = assemble(ring, pool, plan.shards).await?;
         pools.push(pool);
-        locks.extend(members);
+        member_locks.append(members);
     }
     let cores = pool_cores(0, ring, &pools)?;
     for (index, offer) in plan.offers.into_iter().enumerate() {
@@ -115,7 +126,8 @@ pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenE
     let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
     let nbd = nbd::Node::new(nbd::Exports::new(exports));
     let nvme = nvme::Node::new(subsystems.into_iter().map(Arc::new).collect());
-    Ok((Prepared { pools: pools.into(), volumes, iscsi, nbd, nvme }, Locks(locks)))
+    let locks = Locks { _volumes: locks, members: Rc::new(member_locks) };
+    Ok((Prepared { pools: pools.into(), volumes, iscsi, nbd, nvme }, locks))
 }
 
 /// Adds a volume to the subsystem that it names, which has its namespaces in the order of the offers. A host may use a

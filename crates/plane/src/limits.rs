@@ -204,6 +204,24 @@ pub const POOL_MEMBER_STALL: Duration = Duration::from_secs(15);
 /// recovered at the next start.
 pub const POOL_CLOSE_TIME: Duration = Duration::from_secs(20);
 
+/// How long a member that is missing at the start is waited for before a spare takes its place: disks that come up late.
+pub const POOL_SPARE_GRACE: Duration = Duration::from_secs(120);
+
+/// Time over which the members of a pool are held against one another, and how often it is looked for work for spares.
+pub const POOL_WATCH: Duration = Duration::from_secs(10);
+
+/// So many times longer than its siblings a member takes that is slow.
+pub const POOL_SLOW_FACTOR: u64 = 4;
+
+/// No member is slow that takes less than this: nobody would notice.
+pub const POOL_SLOW_LEAST: Duration = Duration::from_micros(500);
+
+/// Reads or writes in a window below which it says nothing.
+pub const POOL_SLOW_REQUESTS: u64 = 16;
+
+/// Windows in a row after which a member counts as slow, or as well again.
+pub const POOL_SLOW_WINDOWS: u32 = 3;
+
 /// Bytes a second that scrubbing and rebuilding do at least beside a load, all members together: a pool that is never idle
 /// has its redundancy back some day.
 pub const POOL_BACKGROUND_FLOOR: u64 = 16 << 20;

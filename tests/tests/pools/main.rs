@@ -1,5 +1,6 @@
 //! Volumes on pools, from the configuration to what initiators see.
 
+mod administration;
 mod crash;
 mod damage;
 mod load;

@@ -69,7 +69,8 @@ fn uses(root: &Root) -> impl Iterator<Item = Use<'_>> {
     });
     let members = root.pools.iter().flat_map(|read| {
         let owner = format!("the pool `{}`", read.pool.name);
-        read.pool.members.iter().zip(&read.member_spans).filter_map(move |(member, span)| {
+        let spares = read.pool.spares.iter().zip(&read.spare_spans);
+        read.pool.members.iter().zip(&read.member_spans).chain(spares).filter_map(move |(member, span)| {
             let hint = "a member belongs to one pool, once: give each its own";
             Some(Use { path: member.path()?, span, owner: owner.clone(), hint })
         })

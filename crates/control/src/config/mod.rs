@@ -35,6 +35,7 @@ pub use nbd::Nbd;
 pub use nvme::{NQN_PREFIX, Namespace, Nvme};
 pub use pool::{Member, Pool};
 pub use secret::Secret;
+pub(crate) use volume::is_device;
 pub use volume::{Backing, IQN_PREFIX, Volume};
 
 use std::io::Read;

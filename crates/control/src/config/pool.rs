@@ -32,13 +32,13 @@ pub(super) const KEYS: &[Key] = &[
         name: "member_size",
         takes: "`\"1GiB\"`, `\"10GB\"` or bytes",
         default: "none: files have to be there",
-        says: "Bytes of the files that are made when the pool is made.",
+        says: "Bytes of the files that are made when the pool is made, and of spares that are made later.",
     },
     Key {
         name: "spares",
-        takes: "`[]`",
+        takes: "list of files and devices, up to 16",
         default: "`[]`",
-        says: "Spare members; this version takes none yet.",
+        says: "Members that wait: when one fails or stays away, a spare takes its place by itself and is rebuilt. As large as the others; for levels with redundancy. A blank one, or a missing file when there is `member_size`, becomes a spare at the start.",
     },
     Key {
         name: "unit",
@@ -70,6 +70,8 @@ pub struct Pool {
     pub level: Level,
     /// Its members.
     pub members: Vec<Member>,
+    /// Members that wait for one to fail; none is memory.
+    pub spares: Vec<Member>,
     /// Bytes of members that are files and are made.
     pub member_bytes: Option<u64>,
     /// Bytes that lie together on one member.
@@ -109,6 +111,8 @@ pub(super) struct ReadPool {
     pub members_span: Range<usize>,
     /// One for each member.
     pub member_spans: Vec<Range<usize>>,
+    /// One for each spare.
+    pub spare_spans: Vec<Range<usize>>,
     /// All of the arrangement is there and right, so that sizes can be computed.
     pub is_whole: bool,
 }
@@ -144,14 +148,23 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
     let unit_bytes = table.value("unit").map_or(Some(DEFAULT_UNIT), |value| read_unit(problems, value));
     let (members, member_spans) = read_members(problems, &table, data);
     let name = table.value("name");
-    if let Some(spares) = table.value("spares") {
-        read_spares(problems, spares);
+    let spares = table.value("spares");
+    let (spares, spare_spans) = spares.map_or_else(Default::default, |value| {
+        let without = level.filter(|level| level.redundancy(*level.slots().end()) == 0);
+        read_spares(problems, value, without, data)
+    });
+    if let Some(span) = spare_spans.first()
+        && members.iter().any(|member| matches!(member, Member::Memory(_)))
+    {
+        let hint = "leave the spares out: a pool of memory begins anew with each start";
+        problems.add_hint(span.clone(), "a pool whose members are memory has no spares", hint);
     }
     let pool = Pool {
         name: name.and_then(|value| read_name(problems, value)).unwrap_or_default(),
         level: level.unwrap_or(Level::Single),
         member_bytes: read_member_size(problems, &table, &members),
         members,
+        spares,
         unit_bytes: unit_bytes.unwrap_or(DEFAULT_UNIT),
         integrity: table.value("integrity").and_then(|value| value.boolean(problems)).unwrap_or(true),
     };
@@ -166,6 +179,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         name_span: place(name),
         members_span: place(members),
         member_spans,
+        spare_spans,
         is_whole: takes && all_read && unit_bytes.is_some(),
     })
 }
@@ -213,13 +227,36 @@ fn read_unit(problems: &mut Problems<'_>, value: Value<'_>) -> Option<u32> {
     unit
 }
 
-fn read_spares(problems: &mut Problems<'_>, value: Value<'_>) {
-    if value.is_filled_list() {
-        let hint = "leave them out, and replace a member that fails";
-        problems.add_hint(value.span(), "this version of Fels has no spares yet", hint);
-    } else {
-        value.list(problems, "a list of files and devices");
+/// The spares that can be read, each with its place. `without`: the level, if it has no redundancy.
+fn read_spares(
+    problems: &mut Problems<'_>,
+    value: Value<'_>,
+    without: Option<Level>,
+    data: &Path,
+) -> (Vec<Member>, Vec<Range<usize>>) {
+    let values = value.list(problems, "a list of files and devices");
+    if let Some(level) = without.filter(|_| !values.is_empty()) {
+        let hint = "leave them out, or take a level with redundancy";
+        problems.add_hint(
+            value.span(),
+            format!("spares are of no use with {level}: nothing rebuilds them"),
+            hint,
+        );
     }
+    if values.len() > label::MAX_SPARES {
+        let most = label::MAX_SPARES;
+        problems.add_hint(value.span(), format!("a pool has up to {most} spares"), "leave some of them out");
+    }
+    let mut read = Vec::with_capacity(values.len());
+    for value in values {
+        if value.is_table() {
+            let hint = "name a file or a device: memory would be empty after each start";
+            problems.add_hint(value.span(), "a spare cannot be memory", hint);
+        } else if let Some(member) = read_member(problems, value, data) {
+            read.push((member, value.span()));
+        }
+    }
+    read.into_iter().unzip()
 }
 
 /// The members that can be read, each with its place.

@@ -18,8 +18,8 @@ const MAX_NAME_BYTES: usize = MAX_ISCSI_NAME_BYTES - IQN_PREFIX.len();
 const MAX_SIZE_BYTES: u64 = 1 << 50;
 const MAX_ALIAS_BYTES: usize = 255;
 /// Names in the data directory that belong to the node.
-const RESERVED_FILES: [&str; 3] =
-    [crate::state::NODE_FILE, crate::state::NEW_NODE_FILE, crate::state::LOCK_FILE];
+const RESERVED_FILES: [&str; 4] =
+    [crate::state::NODE_FILE, crate::state::NEW_NODE_FILE, crate::state::LOCK_FILE, crate::api::SOCKET_FILE];
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -365,7 +365,7 @@ fn read_file(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Opti
 }
 
 /// Whether a path is that of a device. Shared memory is a file system like any other.
-pub(super) fn is_device(path: &Path) -> bool {
+pub(crate) fn is_device(path: &Path) -> bool {
     path.starts_with("/dev") && !path.starts_with("/dev/shm")
 }
 

@@ -5,4 +5,5 @@ pub mod check;
 pub mod completions;
 pub mod lab;
 mod limits;
+pub mod pool;
 pub mod serve;

@@ -5,12 +5,13 @@ use std::io::ErrorKind;
 
 use ring::{Buffer, File, Ring};
 
+use super::admit::MemberLocks;
 use super::core::PoolCore;
 use super::format::{DEFAULT_CATALOGUE_BLOCKS, Label, VolumeEntry};
 use super::layout::members;
 use super::level::Level;
 use super::member::{Member, MemberError, Place};
-use super::open::{Labelled, Pool, PoolError, PoolOptions, choose, read_label};
+use super::open::{Labelled, Pool, PoolError, PoolOptions, choose, newest, read_label, was_replaced};
 use crate::disk::FileError;
 use crate::limits::POOL_CLOSE_TIME;
 use crate::request::Request;
@@ -18,7 +19,7 @@ use crate::volume::VolumeOptions;
 
 /// What has to be zero at both ends of a member that counts as blank: partition tables, file systems and the labels of
 /// other volume managers all have something there.
-const BLANK_ENDS: u64 = 1 << 20;
+pub(super) const BLANK_ENDS: u64 = 1 << 20;
 
 const SOMETHING_ELSE: &str = "has no label of a pool, but something else on it";
 
@@ -35,6 +36,8 @@ pub struct PoolPlan {
     pub integrity: bool,
     /// In the order of their slots when it is made; any order when it is imported.
     pub members: Vec<MemberPlan>,
+    /// Blank ones become spares of the pool; those that it has already are found by what they say themselves.
+    pub spares: Vec<MemberPlan>,
 }
 
 /// A member as a configuration names it.
@@ -65,7 +68,7 @@ pub struct Assembled {
 }
 
 /// What is found at a member's place.
-enum Found {
+pub(super) enum Found {
     /// Nothing, or an empty file.
     Missing,
     /// Nothing but zeroes.
@@ -76,9 +79,9 @@ enum Found {
     Unusable(String),
 }
 
-struct Opened {
-    member: Member,
-    lock: Option<File>,
+pub(super) struct Opened {
+    pub(super) member: Member,
+    pub(super) lock: Option<File>,
 }
 
 /// Opens the pool. The locks live on `ring`'s core: keep them as long as the pool.
@@ -86,19 +89,23 @@ pub async fn assemble(
     ring: &Ring,
     plan: &PoolPlan,
     cores: usize,
-) -> Result<(Assembled, Vec<File>), PoolError> {
+) -> Result<(Assembled, MemberLocks), PoolError> {
     let mut found = Vec::with_capacity(plan.members.len());
     for member in &plan.members {
         found.push(look(ring, &member.place).await?);
     }
-    if found.iter().any(|found| matches!(found, Found::Labelled(..))) {
-        import(ring, plan, found, cores).await
+    let mut spares = Vec::with_capacity(plan.spares.len());
+    for spare in &plan.spares {
+        spares.push(look(ring, &spare.place).await?);
+    }
+    if found.iter().chain(&spares).any(|found| matches!(found, Found::Labelled(..))) {
+        import(ring, plan, found, spares, cores).await
     } else {
-        make(ring, plan, found, cores).await
+        make(ring, plan, found, spares, cores).await
     }
 }
 
-async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
+pub(super) async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
     let (member, lock) = match Member::open(ring, place.clone(), None, None).await {
         Ok(opened) => opened,
         Err(MemberError::File(FileError::Open { source, .. })) if source.kind() == ErrorKind::NotFound => {
@@ -167,11 +174,12 @@ async fn make(
     ring: &Ring,
     plan: &PoolPlan,
     found: Vec<Found>,
+    spares: Vec<Found>,
     cores: usize,
-) -> Result<(Assembled, Vec<File>), PoolError> {
+) -> Result<(Assembled, MemberLocks), PoolError> {
     let refused = |why: String| PoolError::Refused { pool: plan.name.clone(), why };
     // All of them are judged before the first one is touched.
-    for (found, member) in found.iter().zip(&plan.members) {
+    for (found, member) in found.iter().chain(&spares).zip(plan.members.iter().chain(&plan.spares)) {
         let place = &member.place;
         match found {
             Found::Unusable(why) => {
@@ -188,18 +196,26 @@ async fn make(
             _ => {}
         }
     }
-    let (mut opened, mut locks) = (Vec::with_capacity(found.len()), Vec::new());
+    let (mut opened, locks) = (Vec::with_capacity(found.len()), MemberLocks::default());
     for (found, plan) in found.into_iter().zip(&plan.members) {
-        let Opened { member, lock } = if let Found::Blank(opened) = found {
-            opened
-        } else {
-            let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, None).await?;
-            Opened { member, lock }
-        };
+        let Opened { member, lock } = take(ring, found, plan).await?;
+        locks.keep(member.place(), lock);
         opened.push(member);
-        locks.extend(lock);
     }
     let smallest = opened.iter().map(Member::bytes).min().unwrap_or(0);
+    let mut waiting = Vec::with_capacity(spares.len());
+    for (found, plan) in spares.into_iter().zip(&plan.spares) {
+        let Opened { member, lock } = take(ring, found, plan).await?;
+        if member.bytes() < smallest {
+            return Err(refused(format!(
+                "the spare {} has {} bytes, the smallest member {smallest}; hint: give one that is as large",
+                plan.place,
+                member.bytes()
+            )));
+        }
+        locks.keep(member.place(), lock);
+        waiting.push(member);
+    }
     for member in opened.iter().filter(|member| member.bytes() > smallest) {
         let unused = member.bytes() - smallest;
         tracing::warn!(
@@ -217,21 +233,48 @@ async fn make(
         journal_bytes: None,
     };
     let pool = Pool::make(ring, &options, opened, cores).await?;
+    for spare in waiting {
+        pool.add_spare(ring, spare).await?;
+    }
     Ok((Assembled { pool, absent: Vec::new(), is_new: true }, locks))
+}
+
+/// What is at a place that is to be blank; a file is made when there is none.
+async fn take(ring: &Ring, found: Found, plan: &MemberPlan) -> Result<Opened, PoolError> {
+    if let Found::Blank(opened) = found {
+        return Ok(opened);
+    }
+    let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, None).await?;
+    Ok(Opened { member, lock })
 }
 
 async fn import(
     ring: &Ring,
     plan: &PoolPlan,
     found: Vec<Found>,
+    spares: Vec<Found>,
     cores: usize,
-) -> Result<(Assembled, Vec<File>), PoolError> {
-    let (mut labelled, mut absent, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+) -> Result<(Assembled, MemberLocks), PoolError> {
+    let (mut labelled, mut absent, locks) = (Vec::new(), Vec::new(), MemberLocks::default());
+    let mut blank = Vec::new();
+    for (found, plan) in spares.into_iter().zip(&plan.spares) {
+        match found {
+            Found::Labelled(Opened { member, lock }, label) => {
+                locks.keep(member.place(), lock);
+                labelled.push(Labelled { member: member.into(), label: *label });
+            }
+            Found::Missing if plan.create_bytes.is_none() => {
+                absent.push(Absent { place: plan.place.clone(), why: "is not there, or empty".to_owned() });
+            }
+            Found::Unusable(why) => absent.push(Absent { place: plan.place.clone(), why }),
+            found => blank.push((found, plan)),
+        }
+    }
     for (found, plan) in found.into_iter().zip(&plan.members) {
         let why = match found {
             Found::Labelled(Opened { member, lock }, label) => {
+                locks.keep(member.place(), lock);
                 labelled.push(Labelled { member: member.into(), label: *label });
-                locks.extend(lock);
                 continue;
             }
             Found::Missing => "is not there, or empty".to_owned(),
@@ -243,6 +286,7 @@ async fn import(
     for absent in &absent {
         tracing::warn!(pool = plan.name, "{} counts as missing: it {}", absent.place, absent.why);
     }
+    absent.extend(leave_replaced(plan, &mut labelled));
     let label = choose(&plan.name, &labelled)?;
     fits(plan, &label)?;
     no_copies(plan, &labelled)?;
@@ -257,7 +301,38 @@ async fn import(
             absent.push(Absent { place: place.clone(), why });
         }
     }
+    for (found, spare) in blank {
+        let Opened { member, lock } = take(ring, found, spare).await?;
+        match pool.add_spare(ring, member).await {
+            Ok(()) => locks.keep(&spare.place, lock),
+            Err(error) => {
+                let why = "cannot be a spare".to_owned();
+                tracing::warn!(pool = plan.name, "{error}");
+                absent.push(Absent { place: spare.place.clone(), why });
+            }
+        }
+    }
     Ok((Assembled { pool, absent, is_new: false }, locks))
+}
+
+/// Takes out those whose place another one has meanwhile: a spare, by itself. The pool goes on without them.
+fn leave_replaced(plan: &PoolPlan, labelled: &mut Vec<Labelled>) -> Vec<Absent> {
+    let Some(label) = newest(labelled).map(|newest| newest.label.clone()) else { return Vec::new() };
+    let mut absent = Vec::new();
+    labelled.retain(|other| {
+        let replaced = was_replaced(&label, &other.label);
+        if replaced {
+            let place = other.member.place().clone();
+            let why = "was a member once and was replaced".to_owned();
+            tracing::warn!(
+                pool = plan.name,
+                "{place} {why}; hint: take it from the list, or wipe it and add it as a spare"
+            );
+            absent.push(Absent { place, why });
+        }
+        !replaced
+    });
+    absent
 }
 
 /// Whether the members say what the configuration says.
@@ -289,7 +364,7 @@ fn fits(plan: &PoolPlan, label: &Label) -> Result<(), PoolError> {
         return refused(format!("it was made {is} checksums, not {said}; hint: {hint}"));
     }
     let (is, said) = (label.slots.len() + label.spares.len(), plan.members.len());
-    if usize::from(geometry.slots) > said || said > is {
+    if usize::from(geometry.slots) > said + plan.spares.len() || said > is {
         return refused(format!(
             "it has {is} members, not {said}; hint: name all of them, also those that are missing"
         ));

@@ -12,6 +12,7 @@ use super::bitmap::Bitmap;
 use super::events::Counters;
 use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, block_entry};
 use super::gather::Gather;
+use super::grown::Current;
 use super::journal::Journal;
 use super::keeper::Message;
 use super::layout::{Row, Slots};
@@ -21,6 +22,7 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::{SlotStates, Spared};
 use super::table::Table;
+use super::watch::{Watch, kind_of};
 use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
@@ -39,7 +41,7 @@ pub struct Shared {
     /// Its name.
     pub name: String,
     /// Its arrangement.
-    pub geometry: Geometry,
+    pub geometry: Current,
     /// Whether checksums are kept and verified.
     pub integrity: bool,
     pub(super) table: Table,
@@ -73,6 +75,8 @@ pub struct Shared {
     /// The members, and how often one of them was replaced.
     pub(super) members: Mutex<Vec<Option<Arc<Member>>>>,
     pub(super) replaced: AtomicU64,
+    /// How long members take, and what is told of them.
+    pub(super) watch: Watch,
 }
 
 impl Shared {
@@ -230,15 +234,20 @@ impl PoolCore {
         let Some(member) = self.member(slot) else {
             return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
         };
+        let (kind, begun) = (kind_of(request.verb), self.ring.turn_time());
         let completion = match member.submit(request) {
             // Memory answers at once.
             Io::Ready(Some(completion)) => Some(completion),
             waits => self.ring.timeout(POOL_MEMBER_STALL, waits).await,
         };
-        match completion {
-            Some(Completion { result, buffer }) => Answer { result: result.map_err(Trouble::Error), buffer },
-            None => Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() },
+        let Some(Completion { result, buffer }) = completion else {
+            return Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() };
+        };
+        if let Some(kind) = kind {
+            let took = self.ring.turn_time().since(begun);
+            self.shared.watch.latencies.note(self.index, slot, kind, took);
         }
+        Answer { result: result.map_err(Trouble::Error), buffer }
     }
 
     /// Reads the blocks of a slot's unit from `position` on.

@@ -130,6 +130,8 @@ pub(super) struct Journal {
     spare: RefCell<Vec<Rc<Waiting>>>,
     writes: Cell<bool>,
     segment: Cell<Option<u32>>,
+    /// How many members had been replaced when that was claimed.
+    replaced: Cell<u64>,
     /// For each slot, where its next part goes in the segment.
     places: RefCell<Vec<u32>>,
     last: Cell<u64>,
@@ -348,8 +350,11 @@ impl PoolCore {
         let fits = |places: &[u32], slot: usize| {
             places[slot] as usize + header_bytes + payload(slot) <= self.geometry().segment_bytes as usize
         };
+        // A member that came in since has nothing at the start of the segment, and a recovery looks no further than that.
+        let replaced = self.shared.replaced.load(Ordering::Acquire);
         if let Some(segment) = journal.segment.get() {
-            if members(touched).all(|slot| fits(&journal.places.borrow(), slot)) {
+            let all_fit = members(touched).all(|slot| fits(&journal.places.borrow(), slot));
+            if all_fit && replaced == journal.replaced.get() {
                 return;
             }
             self.shared.segments.fill(segment, journal.last.get());
@@ -367,6 +372,7 @@ impl PoolCore {
         })
         .await;
         journal.segment.set(claimed.get());
+        journal.replaced.set(replaced);
         journal.places.borrow_mut().fill(0);
         journal.places.borrow_mut().resize(usize::from(self.geometry().slots), 0);
     }

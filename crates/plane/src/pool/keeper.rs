@@ -5,18 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ring::{Buffer, Receiver};
+use ring::{Buffer, Instant, Receiver};
 
 use super::assemble::is_blank;
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Label, SlotState, TablePage, VolumeEntry, bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Id, Label, SlotState, TablePage, VolumeEntry, bitmap_block,
+    catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
 use super::member::Member;
 use super::open::{random_id, read_label};
+use super::watch::SlowWatch;
 use crate::error::{Error, ErrorKind};
+use crate::limits::POOL_WATCH;
 use crate::request::{Flags, Request};
 
 /// How long changes wait for a checkpoint at most.
@@ -27,6 +30,9 @@ const SETTLE: Duration = Duration::from_millis(1);
 
 /// Writes to a member at once.
 const WRITES: usize = 32;
+
+/// Who waits for what becomes of a member.
+pub(super) type Answer = Box<dyn FnOnce(Result<(), String>) + Send>;
 
 /// What any core asks of the keeper.
 pub(super) enum Message {
@@ -55,6 +61,21 @@ pub(super) enum Message {
     },
     /// Everything is to be verified, from the first row on.
     Scrub,
+    /// A scrub has come further.
+    ScrubPlace,
+    /// A scrub has ended.
+    Scrubbed,
+    /// A member waits for another one to fail from now on.
+    AddSpare {
+        /// The member, open.
+        member: Arc<Member>,
+        /// Is told whether it is one; why not is a sentence's end.
+        answer: Answer,
+    },
+    /// A spare is to be none any more.
+    RemoveSpare(Id),
+    /// The pool is to have what its members have room for.
+    Grow,
     /// A slot is to be used no more, because an administrator says so.
     Offline {
         /// Which.
@@ -66,6 +87,8 @@ pub(super) enum Message {
         slot: usize,
         /// The member, open.
         member: Arc<Member>,
+        /// Is told whether it is taken; why not is a sentence's end.
+        answer: Answer,
     },
     /// The pool is to be closed.
     Close,
@@ -73,23 +96,33 @@ pub(super) enum Message {
 
 /// The keeper of a pool.
 pub(super) struct Keeper {
-    core: Rc<PoolCore>,
+    pub(super) core: Rc<PoolCore>,
     /// As it was last written, but for member, slot and end.
-    label: Label,
-    volumes: Vec<VolumeEntry>,
+    pub(super) label: Label,
+    pub(super) volumes: Vec<VolumeEntry>,
     /// The transaction from which on a recovery had to look when the last checkpoint began: what was before is in one place
     /// of each page of the table at least.
     once_written: u64,
+    /// When it began: members that are missing may come up late.
+    pub(super) began: Instant,
+    /// Slots whose members failed since.
+    pub(super) faulted: Slots,
+    /// Slots that an administrator took out since.
+    pub(super) unwanted: Slots,
+    pub(super) slow: SlowWatch,
 }
 
 impl Keeper {
     /// `label`: any member's newest one.
     pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
         let once_written = label.retired;
-        Keeper { core, label, volumes, once_written }
+        let (began, slow) = (core.ring.now(), SlowWatch::new(label.slots.len()));
+        let keeper = Keeper { core, label, volumes, once_written, began, faulted: 0, unwanted: 0, slow };
+        keeper.publish();
+        keeper
     }
 
-    fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &Shared {
         &self.core.shared
     }
 
@@ -98,7 +131,12 @@ impl Keeper {
         self.resume();
         let mut checkpointed = self.shared().next.load(Ordering::SeqCst);
         let ring = self.core.ring.clone();
+        let mut watched = ring.now();
         loop {
+            if ring.now().since(watched) >= POOL_WATCH && !self.shared().stops() {
+                watched = ring.now();
+                self.look().await;
+            }
             // What is under way may need a bit of the bitmap, or a label, before it is in its place.
             if self.shared().stops() && self.is_settled() {
                 self.shared().sealed.store(true, Ordering::SeqCst);
@@ -127,11 +165,18 @@ impl Keeper {
                 Some(Message::Bitmap) => self.write_bitmap().await,
                 Some(Message::Cursor { slot, row }) => self.save_cursor(slot, row).await,
                 Some(Message::Rebuilt { slot }) => self.rebuilt(slot).await,
-                Some(Message::Scrub) => self.scrub(),
+                Some(Message::Scrub) => self.scrub().await,
+                Some(Message::ScrubPlace) => self.save_scrub().await,
+                Some(Message::Scrubbed) => self.scrubbed().await,
+                Some(Message::AddSpare { member, answer }) => answer(self.take_in(member).await),
+                Some(Message::RemoveSpare(id)) => self.remove_spare(&id).await,
+                Some(Message::Grow) => self.grow().await,
                 Some(Message::Offline { slot }) => {
-                    self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted);
+                    if self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted) {
+                        self.unwanted |= 1 << slot;
+                    }
                 }
-                Some(Message::Online { slot, member }) => self.bring_in(slot, member).await,
+                Some(Message::Online { slot, member, answer }) => self.bring_in(slot, member, answer).await,
                 Some(Message::Close) => self.shared().closing.store(true, Ordering::Release),
                 None => return,
             }
@@ -150,6 +195,9 @@ impl Keeper {
             if let SlotState::Rebuilding { by_bitmap, .. } = entry.state {
                 self.core.ring.spawn_later(self.core.clone().rebuild(slot, by_bitmap));
             }
+        }
+        if let Some(place) = self.label.scrub {
+            self.begin_scrub(&place);
         }
     }
 
@@ -185,42 +233,41 @@ impl Keeper {
         }
     }
 
-    fn scrub(&self) {
-        let report = &self.shared().scrub;
-        if report.runs.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        report.stop.store(false, Ordering::Release);
-        for counter in [&report.row, &report.bad, &report.repaired, &report.lost, &report.uneven] {
-            counter.store(0, Ordering::Release);
-        }
-        self.core.ring.spawn_later(self.core.clone().scrub());
-    }
-
     /// A member for a slot that is out. One that was there before gets what it missed; another one gets everything.
-    async fn bring_in(&mut self, slot: usize, member: Arc<Member>) {
-        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
-        let shared = self.core.shared.clone();
+    async fn bring_in(&mut self, slot: usize, member: Arc<Member>, answer: Answer) {
+        if !matches!(self.label.slots[slot].state, SlotState::Out { .. }) {
+            return answer(Err(format!("is not needed: slot {slot} is not out")));
+        }
         let known = match self.recognize(slot, &member).await {
             Ok(known) => known,
             Err(why) => {
                 let place = member.place();
                 tracing::error!(
-                    pool = shared.name,
+                    pool = self.shared().name,
                     "{place} {why}; hint: nothing was written to it: give another one, or wipe it if nobody needs what is on it"
                 );
-                return;
+                return answer(Err(why));
             }
         };
+        self.install(slot, member, (!known).then(random_id)).await;
+        answer(Ok(()));
+    }
+
+    /// A member has a slot that is out from now on, and is given what it lacks. `newcomer`: what one is known by that never had
+    /// anything.
+    pub(super) async fn install(&mut self, slot: usize, member: Arc<Member>, newcomer: Option<Id>) {
+        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
+        let shared = self.core.shared.clone();
+        (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
         shared.set_member(slot, Some(member));
-        if known {
-            self.core.load_table(slot).await;
-        } else {
-            self.label.slots[slot].member = random_id();
+        if let Some(id) = newcomer {
+            self.label.slots[slot].member = id;
             shared.table.renew(slot);
+        } else {
+            self.core.load_table(slot).await;
         }
         // One that went out before it had everything lacks more than the bitmap says.
-        let by_bitmap = known && cause != Cause::Replaced;
+        let by_bitmap = newcomer.is_none() && cause != Cause::Replaced;
         self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: 0, by_bitmap };
         shared.changes.fetch_add(1, Ordering::AcqRel);
         let changes = shared.changes.load(Ordering::Acquire);
@@ -234,19 +281,7 @@ impl Keeper {
 
     /// Whether a member is the one that a slot had. The error is why it can be neither that nor a new one: a sentence's end.
     async fn recognize(&self, slot: usize, member: &Member) -> Result<bool, String> {
-        let label =
-            read_label(&self.core.ring, member).await.map_err(|error| format!("cannot be used: {error}"))?;
-        let Some(label) = label else {
-            return match is_blank(&self.core.ring, member).await {
-                Ok(Some(true)) => Ok(false),
-                Ok(Some(false)) => Err("has something on it that is no label of a pool".to_owned()),
-                Ok(None) => Err("cannot be read".to_owned()),
-                Err(error) => Err(format!("cannot be used: {error}")),
-            };
-        };
-        if label.pool != self.label.pool {
-            return Err(format!("is a member of another pool, {}", label.name));
-        }
+        let Some(label) = self.own_label(member).await? else { return Ok(false) };
         if label.member != self.label.slots[slot].member {
             return Err("is a member of this pool, but not the one that this slot had".to_owned());
         }
@@ -256,11 +291,30 @@ impl Keeper {
         Ok(true)
     }
 
+    /// The label of a member of this pool; none of a blank one. The error is what else it is: a sentence's end.
+    pub(super) async fn own_label(&self, member: &Member) -> Result<Option<Label>, String> {
+        let label =
+            read_label(&self.core.ring, member).await.map_err(|error| format!("cannot be used: {error}"))?;
+        match label {
+            Some(label) if label.pool != self.label.pool => {
+                Err(format!("is a member of another pool, {}", label.name))
+            }
+            Some(label) => Ok(Some(label)),
+            None => match is_blank(&self.core.ring, member).await {
+                Ok(Some(true)) => Ok(None),
+                Ok(Some(false)) => Err("has something on it that is no label of a pool".to_owned()),
+                Ok(None) => Err("cannot be read".to_owned()),
+                Err(error) => Err(format!("cannot be used: {error}")),
+            },
+        }
+    }
+
     /// Everything in its place, and said so.
     async fn close(&mut self) {
         self.checkpoint_twice().await;
         // What is not in its place is made when the pool is opened again.
         self.label.clean = !self.shared().has_failed();
+        self.label.scrub = self.scrub_place();
         self.write_labels(None).await;
         // Whoever still waits for labels is to find that the pool is closed.
         self.shared().labelled.store(u64::MAX, Ordering::Release);
@@ -274,6 +328,7 @@ impl Keeper {
             self.write_labels(None).await;
         }
         self.shared().labelled.fetch_max(changes, Ordering::AcqRel);
+        self.fill_in().await;
     }
 
     /// Whether the journal has forgotten all that was in its place at the last checkpoint.
@@ -336,9 +391,11 @@ impl Keeper {
                     SlotState::Out { cause: Cause::Replaced, since }
                 }
                 SlotState::Rebuilding { .. } | SlotState::InSync => {
-                    SlotState::Out { cause: cause(slot), since }
+                    let unwanted = self.unwanted & 1 << slot != 0;
+                    SlotState::Out { cause: if unwanted { Cause::Administrator } else { cause(slot) }, since }
                 }
             };
+            self.faulted |= 1 << slot;
             any = true;
         }
         if any {
@@ -360,7 +417,7 @@ impl Keeper {
     }
 
     /// Makes what was written to members durable.
-    async fn flush(&self, slots: Slots) {
+    pub(super) async fn flush(&self, slots: Slots) {
         let flushes = members(slots).map(|slot| self.core.ask(slot, Request::flush()));
         for (slot, answer) in members(slots).zip(join(flushes).await) {
             if let Err(trouble) = answer.result {
@@ -460,22 +517,27 @@ impl Keeper {
         for end in End::BOTH {
             // One that did not take its head, and cannot be spared, keeps its tail as it is.
             if self.shared().has_failed() && end == End::Tail {
-                return;
+                break;
             }
-            let place = self.shared().geometry.label_place(end);
-            self.write_everywhere(place, |slot| {
-                let mut label = self.label.clone();
-                label.slot = Some(slot as u16);
-                label.member = self.label.slots[slot].member;
-                label.end = end;
-                Buffer::copy_of(&label.encode())
-            })
-            .await;
+            self.write_label(end, self.shared().geometry.label_place(end)).await;
         }
+        self.publish();
+    }
+
+    /// Writes one of the labels of all members that are used.
+    pub(super) async fn write_label(&self, end: End, place: u64) {
+        self.write_everywhere(place, |slot| {
+            let mut label = self.label.clone();
+            label.slot = Some(slot as u16);
+            label.member = self.label.slots[slot].member;
+            label.end = end;
+            Buffer::copy_of(&label.encode())
+        })
+        .await;
     }
 
     /// One durable write to all members that are used.
-    async fn write_everywhere(&self, place: u64, content: impl Fn(usize) -> Buffer) {
+    pub(super) async fn write_everywhere(&self, place: u64, content: impl Fn(usize) -> Buffer) {
         let slots = self.used();
         let write = |slot| self.core.ask(slot, Request::write(place, content(slot)).with(Flags::FUA));
         let answers = join(members(slots).map(write)).await;

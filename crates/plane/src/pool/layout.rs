@@ -77,8 +77,12 @@ pub struct Row {
 impl Row {
     /// Of row `row`.
     pub fn new(geometry: &Geometry, row: u64) -> Row {
-        let slots = usize::from(geometry.slots);
-        Row { level: geometry.level, slots, parity: slots - 1 - (row % slots as u64) as usize }
+        Row::of(geometry.level, usize::from(geometry.slots), row)
+    }
+
+    /// Of row `row` of so many slots, at least one.
+    pub fn of(level: Level, slots: usize, row: u64) -> Row {
+        Row { level, slots, parity: slots - 1 - (row % slots as u64) as usize }
     }
 
     /// Data units.

@@ -4,6 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use super::layout::{Row, Slots};
+
 /// How the members of a pool are arranged: `docs/formats/pool.md`, terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Level {
@@ -78,6 +80,11 @@ impl Level {
             Self::Raid5 => slots.saturating_sub(1),
             Self::Raid6 => slots.saturating_sub(2),
         }
+    }
+
+    /// Whether `slots` slots have all data while those of `gone` have nothing.
+    pub fn survives(self, slots: usize, gone: Slots) -> bool {
+        Row::of(self, slots, 0).survives(gone)
     }
 
     /// Slots that may be out without loss, whichever they are; of raid10 one of each pair.

@@ -10,13 +10,18 @@ use smallvec::smallvec;
 use super::column::{Block, Columns};
 use super::core::PoolCore;
 use super::events::Counters;
+use super::format::ScrubPlace;
 use super::journal::Change;
 use super::keeper::Message;
 use super::layout::{Slots, members, set};
+use super::watch::Pace;
 use crate::limits::{POOL_BACKGROUND_CEILING, POOL_BACKGROUND_FLOOR};
 
 /// How often the cursor of a rebuilding is made durable.
 const SAVE: Duration = Duration::from_secs(2);
+
+/// How often the place of a scrub is made durable.
+const SAVE_SCRUB: Duration = Duration::from_secs(5);
 
 /// How long a rebuilding that cannot go on waits for another member to come back.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -37,10 +42,38 @@ pub struct ScrubReport {
     pub lost: AtomicU64,
     /// Columns whose blocks fit, but not one another: parity was computed anew, or copies made alike.
     pub uneven: AtomicU64,
+    /// How many were begun since the pool was opened.
+    pub begun: AtomicU64,
     /// It runs.
     pub runs: AtomicBool,
     /// It is to stop.
     pub stop: AtomicBool,
+}
+
+impl ScrubReport {
+    /// It runs, from a place on.
+    pub(super) fn begin(&self, place: &ScrubPlace) {
+        let ScrubPlace { row, bad, repaired, lost, uneven } = *place;
+        let counters = [&self.row, &self.bad, &self.repaired, &self.lost, &self.uneven];
+        for (counter, value) in counters.into_iter().zip([row, bad, repaired, lost, uneven]) {
+            counter.store(value, Ordering::Release);
+        }
+        self.stop.store(false, Ordering::Release);
+        self.runs.store(true, Ordering::Release);
+        self.begun.fetch_add(1, Ordering::Release);
+    }
+
+    /// How far it is, and what it found until there.
+    pub(super) fn place(&self) -> ScrubPlace {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Acquire);
+        ScrubPlace {
+            row: count(&self.row),
+            bad: count(&self.bad),
+            repaired: count(&self.repaired),
+            lost: count(&self.lost),
+            uneven: count(&self.uneven),
+        }
+    }
 }
 
 /// How long to pause after `bytes` took `took`: a busy pool gets four fifths of the time, but never less than the floor is
@@ -154,6 +187,8 @@ impl PoolCore {
         let mut saved = self.ring.now();
         let mut written = shared.next.load(Ordering::Relaxed);
         let mut stuck = false;
+        let (mut pace, rate) = (Pace::default(), &shared.watch.rebuilds[slot]);
+        rate.reset();
         tracing::info!(
             pool = shared.name,
             "member {slot} is being rebuilt from row {}",
@@ -173,6 +208,7 @@ impl PoolCore {
                 // Set meanwhile, or still not.
                 if !shared.bitmap.is_set(row) && shared.states.cursor(slot) == row {
                     shared.states.advance(slot, row + 1);
+                    pace.note(self.ring.turn_time(), row + 1, 0, rate);
                 }
                 drop(locked);
                 continue;
@@ -192,6 +228,7 @@ impl PoolCore {
             }
             let next = shared.next.load(Ordering::Relaxed);
             let bytes = u64::from(shared.geometry.unit) * u64::from(shared.geometry.slots);
+            pace.note(self.ring.now(), row + 1, bytes, rate);
             self.ring.sleep(pause(bytes, took, next != written)).await;
             written = next;
         }
@@ -202,6 +239,9 @@ impl PoolCore {
         let shared = self.shared.clone();
         let report = &shared.scrub;
         let mut written = shared.next.load(Ordering::Relaxed);
+        let mut saved = self.ring.now();
+        let (mut pace, rate) = (Pace::default(), &shared.watch.scrub);
+        rate.reset();
         while !report.stop.load(Ordering::Acquire) && !shared.stops() {
             let row = report.row.load(Ordering::Acquire);
             if row >= shared.geometry.rows {
@@ -210,10 +250,19 @@ impl PoolCore {
             let start = self.ring.now();
             self.scrub_row(row, report).await;
             report.row.store(row + 1, Ordering::Release);
+            if self.ring.now().since(saved) > SAVE_SCRUB {
+                saved = self.ring.now();
+                shared.keeper.send(Message::ScrubPlace).ok();
+            }
             let next = shared.next.load(Ordering::Relaxed);
             let bytes = u64::from(shared.geometry.unit) * u64::from(shared.geometry.slots);
+            pace.note(self.ring.now(), row + 1, bytes, rate);
             self.ring.sleep(pause(bytes, self.ring.now().since(start), next != written)).await;
             written = next;
+        }
+        if shared.stops() && !report.stop.load(Ordering::Acquire) {
+            // It goes on at the next start, from where the labels say then.
+            return;
         }
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         tracing::info!(
@@ -227,6 +276,7 @@ impl PoolCore {
             shared.geometry.rows
         );
         report.runs.store(false, Ordering::Release);
+        shared.keeper.send(Message::Scrubbed).ok();
     }
 }
 

@@ -3,8 +3,10 @@
 //!
 //! A request comes in at [`PoolDisk`]. Reads (`read`) take the plain way or go by whole columns (`column`). Writes
 //! (`write`) become changes of columns, which the `journal` makes durable before they go to their places. What is done once
-//! for the pool is the `keeper`'s; `open`, `findings` and `recover` are its beginning.
+//! for the pool is the `keeper`'s, `spares` among it; `watch` holds members against one another; `open`, `findings` and
+//! `recover` are its beginning.
 
+mod admit;
 mod allocate;
 mod assemble;
 mod bitmap;
@@ -15,7 +17,10 @@ mod events;
 mod findings;
 pub mod format;
 mod gather;
+mod grow;
+mod grown;
 mod handle;
+mod inspect;
 mod join;
 mod journal;
 mod keeper;
@@ -29,18 +34,23 @@ mod read;
 mod recover;
 mod segments;
 mod slots;
+mod spares;
 mod table;
+mod watch;
 mod write;
 
+pub use admit::{AdmitError, MemberLocks, admit, admit_spare, release_spare};
 pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble};
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
 pub use events::Counters;
-pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, Status};
+pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, SpareStatus, Status};
+pub use inspect::{MemberLabel, Seen, inspect, wipe};
 pub use level::{Level, LevelError};
 pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};
+pub use watch::Progress;
 
 #[cfg(test)]
 mod tests;

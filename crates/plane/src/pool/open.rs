@@ -13,6 +13,7 @@ use super::format::{
     BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState,
     TablePage, VolumeEntry, bitmap_block, catalogue,
 };
+use super::grown::Current;
 use super::keeper::{Keeper, Message};
 use super::layout::{Row, members};
 use super::level::Level;
@@ -22,6 +23,7 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
+use super::watch::Watch;
 use crate::limits::POOL_MEMBER_STALL;
 use crate::request::Request;
 
@@ -153,6 +155,7 @@ impl Pool {
             name: options.name.clone(),
             slots,
             spares: Vec::new(),
+            scrub: None,
         };
         let pool = Pool::new(
             label,
@@ -211,7 +214,10 @@ impl Pool {
             let here = labelled.iter().find(|labelled| labelled.label.member == entry.member);
             places[slot] = here.map(|labelled| labelled.member.clone());
         }
+        let spares = labelled.iter().filter(|labelled| label.spares.contains(&labelled.label.member));
+        let spares = spares.map(|labelled| (labelled.label.member, labelled.member.clone())).collect();
         let pool = Pool::new(label, places, Vec::new(), cores);
+        *pool.shared.watch.spares() = spares;
         pool.start(ring).await
     }
 
@@ -299,11 +305,12 @@ impl Pool {
         let shared = Arc::new(Shared {
             id: label.pool,
             name: label.name.clone(),
-            geometry,
+            geometry: Current::new(geometry),
             integrity: label.integrity,
             table: Table::new(&geometry),
             locks: RowLocks::default(),
             segments: Segments::new(geometry.segments),
+            watch: Watch::new(cores, members.len()),
             states: SlotStates::new(members.len()),
             members: Mutex::new(members),
             replaced: AtomicU64::new(0),
@@ -371,6 +378,21 @@ impl Pool {
         })?;
         self.volumes = volumes;
         Ok(())
+    }
+
+    /// Gives the pool a blank member as a spare.
+    pub(super) async fn add_spare(&self, ring: &Ring, member: Member) -> Result<(), PoolError> {
+        let place = member.place().to_string();
+        let core = self.core(0, ring)?;
+        let (label, receiver) = self.take_seed().expect("before it is kept");
+        let mut keeper = Keeper::new(core, label, self.volumes.clone());
+        let result = keeper.add_spare(Arc::new(member)).await;
+        self.put_seed(keeper.label().clone(), receiver);
+        result.map_err(|why| {
+            self.refused(format!(
+                "{place} cannot be a spare: it {why}; hint: take it from the list of spares"
+            ))
+        })
     }
 
     /// Keeps the pool, on its first core, until it is closed.
@@ -591,10 +613,48 @@ pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<La
     }
 }
 
+/// Whether the pool that `label` is of went on without a member: that is out, or another one has its place.
+fn is_without(label: &Label, member: &Id) -> bool {
+    let uses = |slot: &Slot| slot.member == *member && !matches!(slot.state, SlotState::Out { .. });
+    !label.slots.iter().any(uses)
+}
+
+/// Whether none of those that `label` has as good was used when `other` was written.
+fn has_none_of(label: &Label, other: &Label) -> bool {
+    let in_sync = |slot: &&Slot| slot.state == SlotState::InSync;
+    label.slots.iter().filter(in_sync).all(|slot| is_without(other, &slot.member))
+}
+
+/// Whether a member was used without those that `label` has as good, while these were used without it.
+fn is_parted(label: &Label, other: &Label) -> bool {
+    match label.slot_of(&other.member).map(|slot| label.slots[slot].state) {
+        // One that is only old has no label of a generation in which it was out.
+        Some(SlotState::Out { since, .. }) => other.generation >= since,
+        Some(_) => false,
+        None if label.spares.contains(&other.member) => false,
+        // Another one has its place: one that was never used without some other one is only old.
+        None => {
+            let is_out = |slot: &Slot| matches!(slot.state, SlotState::Out { .. });
+            other.slots.iter().any(is_out) && has_none_of(label, other)
+        }
+    }
+}
+
+/// Whether the members of `label` went on without another one for good: it is of no use to them any more.
+pub(super) fn was_replaced(label: &Label, other: &Label) -> bool {
+    let known = label.slot_of(&other.member).is_some() || label.spares.contains(&other.member);
+    other.pool == label.pool && !known && !is_parted(label, other)
+}
+
+/// The newest label.
+pub(super) fn newest(labelled: &[Labelled]) -> Option<&Labelled> {
+    labelled.iter().max_by_key(|labelled| labelled.label.generation)
+}
+
 /// The label that counts, if the members belong together.
 pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolError> {
     let refused = |why: String| PoolError::Refused { pool: name.to_owned(), why };
-    let Some(newest) = labelled.iter().max_by_key(|labelled| labelled.label.generation) else {
+    let Some(newest) = newest(labelled) else {
         return Err(refused("no member was given; hint: name its files or devices".to_owned()));
     };
     let label = &newest.label;
@@ -606,20 +666,12 @@ pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolErr
                 other.label.name
             )));
         }
-        let known = label.slots.iter().any(|slot| slot.member == other.label.member)
-            || label.spares.contains(&other.label.member);
-        if !known {
+        if was_replaced(label, &other.label) {
             return Err(refused(format!(
                 "{place} was a member once and was replaced; hint: take it from the list, or wipe it and add it as a spare"
             )));
         }
-        // One that is out has no label of a generation in which it was: unless it was used without the others.
-        let is_parted = |slot: &Slot| {
-            let is_out =
-                matches!(slot.state, SlotState::Out { since, .. } if since <= other.label.generation);
-            slot.member == other.label.member && is_out
-        };
-        if label.slots.iter().any(is_parted) {
+        if is_parted(label, &other.label) {
             return Err(refused(format!(
                 "{place} and {} were each used without the other, and differ; hint: choose one and leave the other out",
                 newest.member.place()

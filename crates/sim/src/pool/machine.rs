@@ -69,7 +69,7 @@ impl Machine {
                 journal_bytes: Some(1 << 20),
             };
             let mut pool = Pool::make(&ring, &options, members, 1).await?;
-            let geometry = pool.shared().geometry;
+            let geometry = *pool.shared().geometry;
             for (index, (rows, block_size)) in drawn.volumes.iter().enumerate() {
                 let name = format!("volume {index}");
                 let bytes = rows * geometry.row_bytes();

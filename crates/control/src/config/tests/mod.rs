@@ -34,7 +34,7 @@ name = "tank"
 raid = "raid6"
 members = ["pool/m0.img", "m1.img", "/var/fels/m2.img", "/dev/sdc"]
 member_size = "1GiB"
-spares = []
+spares = ["spare.img", "/dev/sdd"]
 unit = "128KiB"
 integrity = false
 [[pool]]
@@ -180,6 +180,7 @@ fn every_key_of_a_pool_is_read() {
     let device = Member::Device(PathBuf::from("/dev/sdc"));
     let members = [file("/srv/fels/pool/m0.img"), file("/srv/fels/m1.img"), file("/var/fels/m2.img"), device];
     assert_eq!(tank.members, members);
+    assert_eq!(tank.spares, [file("/srv/fels/spare.img"), Member::Device("/dev/sdd".into())]);
     assert_eq!((tank.member_bytes, tank.unit_bytes, tank.integrity), (Some(1 << 30), 128 << 10, false));
     assert_eq!(quick.members, [Member::Memory(64 << 20), Member::Memory(64 << 20)]);
     assert_eq!((quick.member_bytes, quick.unit_bytes, quick.integrity), (None, 64 << 10, true));

@@ -8,7 +8,7 @@ use ring::{Buffer, Reactor};
 
 use super::*;
 use crate::disk::Disk;
-use crate::pool::PoolDisk;
+use crate::pool::{Handle, MemberState, PoolDisk};
 use crate::volume::Backing;
 
 const MEMBER: u64 = 4 << 20;
@@ -66,7 +66,7 @@ fn path(index: usize) -> PathBuf {
 fn plan(name: &str, level: Level, members: impl IntoIterator<Item = usize>) -> PoolPlan {
     let member = |index| MemberPlan { place: Place::Path(path(index)), create_bytes: Some(MEMBER) };
     let members = members.into_iter().map(member).collect();
-    PoolPlan { name: name.into(), level, unit: 16 << 10, integrity: true, members }
+    PoolPlan { name: name.into(), level, unit: 16 << 10, integrity: true, members, spares: Vec::new() }
 }
 
 fn options(name: &str, id: u8) -> VolumeOptions {
@@ -226,6 +226,67 @@ fn a_pool_that_was_closed_has_nothing_to_recover() {
         (counters.replayed.load(Relaxed), counters.dropped.load(Relaxed))
     };
     assert_eq!(machine.with(&plan, work), Ok((0, 0)));
+}
+
+fn with_spares(plan: &PoolPlan, spares: impl IntoIterator<Item = usize>) -> PoolPlan {
+    let spare = |index| MemberPlan { place: Place::Path(path(index)), create_bytes: Some(MEMBER) };
+    PoolPlan { spares: spares.into_iter().map(spare).collect(), ..plan.clone() }
+}
+
+/// Where the spares are.
+fn spares(machine: &Machine, plan: &PoolPlan) -> Vec<String> {
+    let work = async |_: &Ring, assembled: &mut Assembled| {
+        let spares = Handle::new(assembled.pool().shared().clone()).status().spares;
+        spares.into_iter().map(|spare| spare.place.unwrap_or_default()).collect()
+    };
+    machine.with(plan, work).unwrap()
+}
+
+#[test]
+fn blank_spares_are_taken_in_and_found_again() {
+    let machine = Machine::new();
+    let plan = plan("tank", Level::Raid5, 0..3);
+    let mut small = with_spares(&plan, [4]);
+    small.spares[0].create_bytes = Some(MEMBER / 2);
+    let said = machine.absent(&small).unwrap_err();
+    assert!(said.contains("the spare /m4 has 2097152 bytes") && said.contains("hint: "), "{said}");
+    for index in [0, 1, 2, 4] {
+        machine.node.remove_file(&path(index)).unwrap();
+    }
+    assert_eq!(spares(&machine, &with_spares(&plan, [4])), ["/m4"]);
+    assert_eq!(spares(&machine, &with_spares(&plan, [4, 5])), ["/m4", "/m5"], "one that is named later");
+    assert_eq!(spares(&machine, &with_spares(&plan, [5, 4])), ["/m4", "/m5"]);
+    // What is somebody else's is left alone, and the pool goes on.
+    machine.node.put_file(&path(6), &vec![0x5a; MEMBER as usize]);
+    let absent = machine.absent(&with_spares(&plan, [4, 5, 6])).unwrap();
+    assert_eq!(absent, ["/m6 has no label of a pool, but something else on it"]);
+}
+
+/// A disk failed, a spare took its place, and at the next start the disk was there again: the pool was refused as a whole.
+#[test]
+fn a_member_that_a_spare_replaced_counts_as_missing() {
+    let machine = Machine::new();
+    let plan = with_spares(&make(&machine), [4]);
+    assert_eq!(spares(&machine, &plan), ["/m4"]);
+    machine.node.fail_writes(&path(1), 0..u64::MAX);
+    let work = async |ring: &Ring, assembled: &mut Assembled| {
+        let core = assembled.pool().core(0, ring).unwrap();
+        assembled.pool().keep(&core);
+        let handle = Handle::new(core.shared().clone());
+        let is_done = || {
+            let member = &handle.status().members[1];
+            member.place.as_deref() == Some("/m4") && member.state == MemberState::InSync
+        };
+        while !is_done() {
+            ring.sleep(std::time::Duration::from_millis(10)).await;
+        }
+    };
+    machine.with(&plan, work).unwrap();
+    machine.node.repair(&path(1));
+    assert_eq!(machine.absent(&plan).unwrap(), ["/m1 was a member once and was replaced"]);
+    assert_eq!(read(&machine, &plan), ALL_THERE);
+    machine.node.remove_file(&path(0)).unwrap();
+    assert_eq!(read(&machine, &plan), ALL_THERE);
 }
 
 /// The labels of a pool that was made and never closed said that it was stopped in good order, and nobody looked into its

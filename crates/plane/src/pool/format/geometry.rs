@@ -145,6 +145,11 @@ impl Geometry {
         self.bytes - end_bytes(self.catalogue_blocks)
     }
 
+    /// Whether bitmap and table lie behind the units: the pool was grown.
+    pub const fn is_grown(&self) -> bool {
+        self.bitmap > self.data
+    }
+
     /// Blocks of one part of a transaction that changes a whole row, or of the largest one when that does not fit a
     /// header. A segment has at least so many.
     pub const fn row_transaction_blocks(&self) -> u32 {
@@ -183,13 +188,20 @@ impl Geometry {
         let ends = end_bytes(self.catalogue_blocks);
         hold(ends <= self.journal, "the journal lies in the head")?;
         let journal_end = end(self.journal, self.segments.into(), self.segment_bytes.into());
-        hold(before(journal_end, self.bitmap), "the bitmap lies in the journal")?;
         let bitmap_end = end(self.bitmap, self.bitmap_blocks.into(), BLOCK_BYTES);
         hold(before(bitmap_end, self.table), "the table lies in the bitmap")?;
         let table_end = end(self.table, self.table_pages, 2 * BLOCK_BYTES);
-        hold(before(table_end, self.data), "the units lie in the table")?;
-        let data_end = end(self.data, self.rows, self.unit.into()).and_then(|place| place.checked_add(ends));
-        hold(before(data_end, self.bytes), "the units lie in the tail")?;
+        let data_end = end(self.data, self.rows, self.unit.into());
+        let tail = |place: Option<u64>| place.and_then(|place| place.checked_add(ends));
+        if self.is_grown() {
+            hold(before(journal_end, self.data), "the units lie in the journal")?;
+            hold(before(data_end, self.bitmap), "the bitmap lies in the units")?;
+            hold(before(tail(table_end), self.bytes), "the table lies in the tail")?;
+        } else {
+            hold(before(journal_end, self.bitmap), "the bitmap lies in the journal")?;
+            hold(before(table_end, self.data), "the units lie in the table")?;
+            hold(before(tail(data_end), self.bytes), "the units lie in the tail")?;
+        }
 
         // From here on rows * unit is known not to overflow.
         let blocks = self.rows * u64::from(self.blocks_per_unit());

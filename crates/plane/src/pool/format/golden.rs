@@ -71,6 +71,19 @@ fn label_is_as_the_page_has_it() {
 }
 
 #[test]
+fn label_with_a_scrub_is_as_the_page_has_it() {
+    let mut page = label().encode().to_vec();
+    for (offset, field) in [(12, 1), (3584, 7), (3592, 6), (3600, 5), (3608, 1), (3616, 2)] {
+        page[offset] = field;
+    }
+    put(&mut page, 4092, &[0x33, 0x73, 0x00, 0x8d]);
+    let scrub = Some(ScrubPlace { row: 7, bad: 6, repaired: 5, lost: 1, uneven: 2 });
+    let ours = Label { scrub, ..label() };
+    same(&ours.encode(), &page);
+    assert_eq!(Label::decode(&page), Ok(ours));
+}
+
+#[test]
 fn spare_is_as_the_page_has_it() {
     let spare = Label { member: [0xb0; 16], slot: None, end: End::Head, ..label() }.encode();
     assert_eq!(spare[32..48], [0xb0; 16]);

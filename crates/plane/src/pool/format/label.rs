@@ -21,14 +21,20 @@ pub const MAX_SPARES: usize = 16;
 
 const SPARE: u16 = 0xffff;
 const NO_ID: Id = [0; 16];
+/// The feature of a label that has a scrub under way.
+pub const SCRUBS: u32 = 1;
+/// The feature of a label of a pool that was grown: bitmap and table lie behind the units.
+pub const GROWN: u32 = 2;
 const INTEGRITY: u16 = 1;
 const CLEAN: u16 = 2;
 const NAME: usize = 176;
 const SLOTS: usize = 256;
 const SPARES: usize = 3328;
+const SCRUB: usize = 3584;
+const SCRUB_END: usize = 3624;
 const CHECKSUM: usize = 4092;
 /// Bytes that have no meaning yet.
-const RESERVED: [std::ops::Range<usize>; 3] = [170..176, 240..256, 3584..CHECKSUM];
+const RESERVED: [std::ops::Range<usize>; 3] = [170..176, 240..256, SCRUB_END..CHECKSUM];
 
 /// The two ends of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +61,27 @@ pub struct CatalogueReference {
     pub checksum: u32,
     /// The one in use, 0 or 1.
     pub copy: u8,
+}
+
+/// How far a scrub is that is under way, and what it found until there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScrubPlace {
+    /// Rows below are verified.
+    pub row: u64,
+    /// Blocks that were bad.
+    pub bad: u64,
+    /// Of those, repaired.
+    pub repaired: u64,
+    /// Of those, lost.
+    pub lost: u64,
+    /// Rows whose blocks did not fit one another.
+    pub uneven: u64,
+}
+
+impl ScrubPlace {
+    fn fields(&self) -> [u64; 5] {
+        [self.row, self.bad, self.repaired, self.lost, self.uneven]
+    }
 }
 
 /// What a member says of itself and of its pool.
@@ -86,6 +113,8 @@ pub struct Label {
     pub slots: Vec<Slot>,
     /// Members that wait for one to fail.
     pub spares: Vec<Id>,
+    /// The scrub that is under way.
+    pub scrub: Option<ScrubPlace>,
 }
 
 /// Why bytes are not a label that can be used.
@@ -136,6 +165,8 @@ impl Label {
         hold(self.catalogue.copy <= 1, "the copy of the catalogue")?;
         hold(self.slots.len() == usize::from(self.geometry.slots), "the number of slots")?;
         hold(self.spares.len() <= MAX_SPARES, "too many spares")?;
+        let scrubbed = self.scrub.map_or(0, |scrub| scrub.row);
+        hold(scrubbed <= self.geometry.rows, "the place of the scrub lies beyond the rows")?;
         let mut seen = HashSet::new();
         for slot in &self.slots {
             hold(slot.member == NO_ID || seen.insert(slot.member), "a member is there twice")?;
@@ -176,6 +207,8 @@ impl Label {
         let mut put = |offset, field: &[u8]| put(&mut bytes, offset, field);
         put(0, &MAGIC);
         put(8, &VERSION.to_le_bytes());
+        let grown = if self.geometry.is_grown() { GROWN } else { 0 };
+        put(12, &(self.scrub.map_or(0, |_| SCRUBS) | grown).to_le_bytes());
         put(16, &self.pool);
         put(32, &self.member);
         put(48, &self.generation.to_le_bytes());
@@ -191,6 +224,9 @@ impl Label {
         put(NAME, self.name.as_bytes());
         for (index, spare) in self.spares.iter().enumerate() {
             put(SPARES + index * spare.len(), spare);
+        }
+        for (index, field) in self.scrub.iter().flat_map(ScrubPlace::fields).enumerate() {
+            put(SCRUB + 8 * index, &field.to_le_bytes());
         }
         encode_geometry(&self.geometry, &mut bytes);
         for (slot, out) in self.slots.iter().zip(bytes[SLOTS..SPARES].chunks_exact_mut(slot::BYTES)) {
@@ -208,22 +244,25 @@ impl Label {
         if u32_at(bytes, CHECKSUM) != crc32c(&bytes[..CHECKSUM]) {
             return Err(LabelError::Damaged);
         }
-        match (u32_at(bytes, 8), u32_at(bytes, 12)) {
-            (VERSION, 0) => {}
-            (VERSION, features) => return Err(LabelError::Features(features)),
+        let features = match (u32_at(bytes, 8), u32_at(bytes, 12)) {
+            (VERSION, features) if features & !(SCRUBS | GROWN) == 0 => features,
+            (VERSION, features) => return Err(LabelError::Features(features & !(SCRUBS | GROWN))),
             (version, _) => return Err(LabelError::Version(version)),
-        }
+        };
         hold(RESERVED.into_iter().all(|range| is_zero(&bytes[range])), "a reserved byte is not zero")?;
+        let scrubs = features & SCRUBS != 0;
+        hold(scrubs || is_zero(&bytes[SCRUB..SCRUB_END]), "a reserved byte is not zero")?;
         let flags = u16_at(bytes, 62);
         hold(flags & !(INTEGRITY | CLEAN) == 0, "a flag that is not known")?;
         let end = *End::BOTH.get(usize::from(bytes[59])).ok_or(LabelError::Invalid("the end"))?;
         let geometry = decode_geometry(bytes)?;
+        hold(geometry.is_grown() == (features & GROWN != 0), "where bitmap and table lie")?;
         let name = name_in(&bytes[NAME..NAME + MAX_NAME_BYTES], bytes[169].into())
             .ok_or(LabelError::Invalid("the name of the pool"))?;
         // The number of slots is at most 64: the geometry has been checked.
         let (slots, rest) = bytes[SLOTS..SPARES].split_at(usize::from(geometry.slots) * slot::BYTES);
         hold(is_zero(rest), "a slot beyond the last one")?;
-        let (spares, _) = bytes[SPARES..RESERVED[2].start].as_chunks::<16>();
+        let (spares, _) = bytes[SPARES..SCRUB].as_chunks::<16>();
         let count = spares.iter().take_while(|spare| **spare != NO_ID).count();
         hold(spares[count..].iter().all(|spare| *spare == NO_ID), "a gap between spares")?;
         let label = Self {
@@ -249,10 +288,16 @@ impl Label {
                 .collect::<Result<_, _>>()
                 .map_err(LabelError::Invalid)?,
             spares: spares[..count].to_vec(),
+            scrub: scrubs.then(|| decode_scrub(bytes)),
         };
         label.check()?;
         Ok(label)
     }
+}
+
+fn decode_scrub(bytes: &[u8]) -> ScrubPlace {
+    let [row, bad, repaired, lost, uneven] = std::array::from_fn(|index| u64_at(bytes, SCRUB + 8 * index));
+    ScrubPlace { row, bad, repaired, lost, uneven }
 }
 
 fn encode_geometry(geometry: &Geometry, out: &mut [u8]) {
@@ -295,7 +340,8 @@ fn decode_geometry(bytes: &[u8]) -> Result<Geometry, LabelError> {
     Ok(geometry)
 }
 
-const _: () = assert!(SLOTS + MAX_SLOTS as usize * slot::BYTES == SPARES && SPARES + MAX_SPARES * 16 == 3584);
+const _: () =
+    assert!(SLOTS + MAX_SLOTS as usize * slot::BYTES == SPARES && SPARES + MAX_SPARES * 16 == SCRUB);
 
 #[cfg(test)]
 mod tests;

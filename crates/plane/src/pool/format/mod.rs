@@ -21,7 +21,7 @@ use wire::iscsi::digest::{Crc32c, crc32c};
 
 pub use catalogue::{CatalogueError, RowExtent, VolumeEntry};
 pub use geometry::{Geometry, GeometryError};
-pub use label::{CatalogueReference, End, Label, LabelError};
+pub use label::{CatalogueReference, End, Label, LabelError, ScrubPlace};
 pub use plan::{DEFAULT_CATALOGUE_BLOCKS, DEFAULT_UNIT, PlanError, default_journal_bytes};
 pub use slot::{Cause, Slot, SlotState};
 pub use table_page::{LOST, TablePage, UNWRITTEN, block_entry, entry_of};

@@ -218,5 +218,41 @@ impl Geometry {
     }
 }
 
+impl Geometry {
+    /// The largest layout for members that have `member_bytes` now: everything stays where it is, rows are added behind the last
+    /// one, and bitmap and table, which have to be larger, get new places that nothing had before. `None` when not one row is won.
+    pub fn grown(&self, member_bytes: u64) -> Option<Geometry> {
+        let block = BLOCK as u64;
+        let bytes = member_bytes.min(MAX_MEMBER_BYTES) / block * block;
+        let with = |rows: u64| {
+            let bitmap_blocks = rows.div_ceil(self.rows_per_bit.into()).div_ceil(bitmap_block::BITS as u64);
+            let table_pages = (rows * u64::from(self.blocks_per_unit())).div_ceil(table_page::ENTRIES as u64);
+            // What is in use until the change is left alone by what is written before it.
+            let bitmap = (self.data + rows * u64::from(self.unit)).max(self.bytes);
+            let table = bitmap + bitmap_blocks * block;
+            let end = table + table_pages * 2 * block + end_bytes(self.catalogue_blocks);
+            let most = u64::from(*super::geometry::BITMAP_BLOCKS.end());
+            (end <= bytes && bitmap_blocks <= most).then_some(Geometry {
+                rows,
+                bytes,
+                bitmap,
+                bitmap_blocks: bitmap_blocks as u32,
+                table,
+                table_pages,
+                ..*self
+            })
+        };
+        let (mut fit, mut over) = (with(self.rows + 1)?, bytes / u64::from(self.unit) + 1);
+        while over - fit.rows > 1 {
+            let middle = fit.rows.midpoint(over);
+            match with(middle) {
+                Some(more) => fit = more,
+                None => over = middle,
+            }
+        }
+        Some(fit)
+    }
+}
+
 #[cfg(test)]
 mod tests;

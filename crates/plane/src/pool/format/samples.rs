@@ -68,6 +68,7 @@ pub fn label() -> Label {
             Slot { member: MEMBERS[3], state: rebuilding },
         ],
         spares: vec![[0xb0; 16]],
+        scrub: None,
     }
 }
 
@@ -165,39 +166,48 @@ pub fn any_label() -> impl Strategy<Value = Label> {
             any_id(),
             any::<Index>(),
         );
+        let scrub = prop::option::of((0..=geometry.rows, any::<[u64; 4]>())).prop_map(|scrub| {
+            scrub.map(|(row, found): (u64, [u64; 4])| {
+                let [bad, repaired, lost, uneven] = found;
+                ScrubPlace { row, bad, repaired, lost, uneven }
+            })
+        });
         let rest = (any_id(), "[a-z ä-ö]{1,32}", any::<[bool; 3]>(), any::<u64>());
-        (catalogue, members, rest).prop_map(move |(catalogue, (slots, spares, own, place), rest)| {
-            let (pool, name, [tail, integrity, clean], retired) = rest;
-            let (generation_of_catalogue, volumes, checksum, copy) = catalogue;
-            let mut label = Label {
-                pool,
-                member: own,
-                generation,
-                slot: None,
-                end: End::BOTH[usize::from(tail)],
-                integrity,
-                clean,
-                geometry,
-                retired,
-                catalogue: CatalogueReference {
-                    generation: generation_of_catalogue,
-                    volumes,
-                    checksum,
-                    copy,
-                },
-                name,
-                slots,
-                spares,
-            };
-            match place.index(label.slots.len() + label.spares.len()) {
-                slot if slot < label.slots.len() => {
-                    label.slots[slot].member = own;
-                    label.slot = Some(slot as u16);
+        (catalogue, members, rest, scrub).prop_map(
+            move |(catalogue, (slots, spares, own, place), rest, scrub)| {
+                let (pool, name, [tail, integrity, clean], retired) = rest;
+                let (generation_of_catalogue, volumes, checksum, copy) = catalogue;
+                let mut label = Label {
+                    pool,
+                    member: own,
+                    generation,
+                    slot: None,
+                    end: End::BOTH[usize::from(tail)],
+                    integrity,
+                    clean,
+                    geometry,
+                    retired,
+                    catalogue: CatalogueReference {
+                        generation: generation_of_catalogue,
+                        volumes,
+                        checksum,
+                        copy,
+                    },
+                    name,
+                    slots,
+                    spares,
+                    scrub,
+                };
+                match place.index(label.slots.len() + label.spares.len()) {
+                    slot if slot < label.slots.len() => {
+                        label.slots[slot].member = own;
+                        label.slot = Some(slot as u16);
+                    }
+                    spare => label.spares[spare - label.slots.len()] = own,
                 }
-                spare => label.spares[spare - label.slots.len()] = own,
-            }
-            label
-        })
+                label
+            },
+        )
     })
 }
 

@@ -9,7 +9,7 @@ use ring::{Buffer, File, Reactor, Ring};
 
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
-use crate::pool::format::Geometry;
+use crate::pool::format::{BLOCK, Geometry, Label};
 use crate::pool::join::join;
 use crate::pool::{
     Handle, Level, Member, MemberState, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub,
@@ -26,12 +26,16 @@ pub struct Bed {
     pub slots: usize,
     pub unit: u32,
     pub volume: u64,
+    /// Slots whose first members are not given to the pool any more.
+    left: Vec<usize>,
+    /// Further members that are given to it.
+    more: Vec<PathBuf>,
     running: Option<Running>,
 }
 
 struct Running {
     core: Rc<PoolCore>,
-    disk: Rc<PoolDisk>,
+    disks: Vec<Rc<PoolDisk>>,
     /// Held for as long as the members are used.
     locks: Vec<File>,
     reactor: Reactor,
@@ -42,7 +46,17 @@ impl Bed {
     pub fn new(seed: u64, level: Level, slots: usize, unit: u32) -> Bed {
         let world = World::new(seed);
         let machine = world.node("machine");
-        let mut bed = Bed { world, machine, level, slots, unit, volume: 0, running: None };
+        let mut bed = Bed {
+            world,
+            machine,
+            level,
+            slots,
+            unit,
+            volume: 0,
+            left: Vec::new(),
+            more: Vec::new(),
+            running: None,
+        };
         let reactor = bed.machine.reactor();
         let (ring, options, places) = (reactor.ring().clone(), bed.options(), bed.places());
         let made = bed.world.block_on(&reactor, async move {
@@ -78,7 +92,9 @@ impl Bed {
 
     fn places(&self) -> Vec<PathBuf> {
         (0..self.slots)
+            .filter(|slot| !self.left.contains(slot))
             .map(|slot| self.path(slot))
+            .chain(self.more.iter().cloned())
             .filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0))
             .collect()
     }
@@ -92,11 +108,12 @@ impl Bed {
             let pool = Pool::open(&ring, "tank", members, 1).await?;
             let core = pool.core(0, &ring)?;
             pool.keep(&core);
-            let disk = Rc::new(PoolDisk::new(core.clone(), &pool.volumes()[0]));
-            Ok::<_, PoolError>((core, disk, locks))
+            let disk = |entry| Rc::new(PoolDisk::new(core.clone(), entry));
+            let disks: Vec<_> = pool.volumes().iter().map(disk).collect();
+            Ok::<_, PoolError>((core, disks, locks))
         });
-        let (core, disk, locks) = opened.unwrap()?;
-        self.running = Some(Running { core, disk, locks, reactor });
+        let (core, disks, locks) = opened.unwrap()?;
+        self.running = Some(Running { core, disks, locks, reactor });
         Ok(())
     }
 
@@ -111,11 +128,45 @@ impl Bed {
     }
 
     pub fn geometry(&self) -> Geometry {
-        self.core().shared().geometry
+        *self.core().shared().geometry
     }
 
     pub fn disk(&self) -> Rc<PoolDisk> {
-        self.running.as_ref().unwrap().disk.clone()
+        self.volume_disk(0)
+    }
+
+    fn volume_disk(&self, volume: usize) -> Rc<PoolDisk> {
+        self.running.as_ref().unwrap().disks[volume].clone()
+    }
+
+    /// Enters another volume, while the pool is not served.
+    pub fn add_volume(&self, bytes: u64) -> Result<(), PoolError> {
+        let reactor = self.machine.reactor();
+        let (ring, places) = (reactor.ring().clone(), self.places());
+        let added = self.world.block_on(&reactor, async move {
+            let (members, _locks) = members(&ring, places, None).await;
+            let mut pool = Pool::open(&ring, "tank", members, 1).await?;
+            pool.add_volume(&ring, [8; 16], "more", bytes, 512).await
+        });
+        drop(reactor);
+        self.machine.kill();
+        added.unwrap()
+    }
+
+    /// How many rows the newest label of a member has.
+    pub fn label_rows(&self, path: &std::path::Path) -> Option<u64> {
+        let length = self.machine.file_length(path)?;
+        let read = |place| Label::decode(&self.machine.file_bytes(path, place, BLOCK)?).ok();
+        let labels = [0, length - BLOCK as u64].into_iter().filter_map(read);
+        labels.max_by_key(|label| label.generation).map(|label| label.geometry.rows)
+    }
+
+    /// Brings a member in for a slot that is out, now and whenever the pool is opened.
+    pub fn give(&mut self, slot: usize, path: &str) {
+        let (member, lock) = self.member(path.into());
+        self.running.as_mut().unwrap().locks.extend(lock);
+        self.handle().online(slot, member).unwrap();
+        self.more.push(path.into());
     }
 
     pub fn ring(&self) -> Ring {
@@ -134,14 +185,22 @@ impl Bed {
     }
 
     pub fn read(&self, offset: u64, length: usize) -> Result<Vec<u8>, ErrorKind> {
-        let disk = self.disk();
+        self.read_from(0, offset, length)
+    }
+
+    pub fn read_from(&self, volume: usize, offset: u64, length: usize) -> Result<Vec<u8>, ErrorKind> {
+        let disk = self.volume_disk(volume);
         let read = async move { disk.submit(Request::read(offset, Buffer::new(length))).await };
         let completion = self.world.block_on(&self.running.as_ref().unwrap().reactor, read).unwrap();
         completion.result.map_err(|error| error.kind()).map(|()| completion.buffer.to_vec())
     }
 
     pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let (disk, buffer) = (self.disk(), Buffer::copy_of(bytes));
+        self.write_to(0, offset, bytes)
+    }
+
+    pub fn write_to(&self, volume: usize, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let (disk, buffer) = (self.volume_disk(volume), Buffer::copy_of(bytes));
         let write = async move { disk.submit(Request::write(offset, buffer)).await };
         self.world.block_on(&self.running.as_ref().unwrap().reactor, write).unwrap().result
     }
@@ -212,6 +271,35 @@ impl Bed {
     /// Waits until a member is in sync.
     pub fn rebuild_of(&self, slot: usize) {
         self.world.run_until(|| self.state(slot) == MemberState::InSync).unwrap();
+    }
+
+    /// Gives the pool a spare, now and whenever it is opened.
+    pub fn add_spare(&mut self, path: &str) {
+        let (member, lock) = self.member(path.into());
+        self.running.as_mut().unwrap().locks.extend(lock);
+        self.handle().add_spare(member).unwrap();
+        let there = || self.handle().status().spares.iter().any(|spare| spare.place.as_deref() == Some(path));
+        self.world.run_until(there).unwrap();
+        self.forget(path);
+        self.more.push(path.into());
+    }
+
+    /// A further member is not given to the pool any more.
+    pub fn forget(&mut self, path: &str) {
+        self.more.retain(|other| other.as_os_str() != path);
+    }
+
+    /// The first member of a slot is not given to the pool any more.
+    pub fn leave(&mut self, slot: usize) {
+        self.left.push(slot);
+    }
+
+    /// Ends the pool in good order.
+    pub fn close(&mut self) {
+        let (shared, ring) = (self.core().shared().clone(), self.ring());
+        let close = async move { Pool::close(&shared, &ring).await };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, close).unwrap();
+        self.kill();
     }
 
     /// Waits until all members are in sync.

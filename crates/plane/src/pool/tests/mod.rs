@@ -4,10 +4,12 @@ mod bed;
 mod causes;
 mod damage;
 mod gather;
+mod grow;
 mod history;
 mod holes;
+mod spares;
 
-/// Bytes that tell where they are.
+/// Bytes that are other ones at every place.
 fn pattern(length: usize, salt: u8) -> Vec<u8> {
     (0..length).map(|index| (index / 7) as u8 ^ (index as u8).wrapping_mul(31) ^ salt).collect()
 }

@@ -44,7 +44,7 @@ type Wrong = (fn(&mut Geometry), &'static str);
 /// Every field that does not fit the others is refused, and by its own sentence.
 #[test]
 fn what_is_wrong_is_said() {
-    let wrong: [Wrong; 36] = [
+    let wrong: [Wrong; 39] = [
         (|g| g.slots = 3, "so many slots"),
         (|g| g.slots = 65, "so many slots"),
         (|g| g.level = Level::Single, "so many slots"),
@@ -74,6 +74,9 @@ fn what_is_wrong_is_said() {
         (|g| g.catalogue_blocks = 3, "in the head"),
         (|g| g.segments = 3, "in the journal"),
         (|g| g.journal = 0xffff_ffff_ffff_f000, "in the journal"),
+        (|g| (g.bitmap, g.table) = (0x66_f000, 0x67_0000), "the bitmap lies in the units"),
+        (|g| (g.bitmap, g.table, g.data) = (0x67_0000, 0x67_1000, 0x2_6000), "the units lie in the journal"),
+        (|g| (g.bitmap, g.table) = (0x67_0000 + 0x1000, 0x67_2000), "the table lies in the tail"),
         (|g| g.bitmap_blocks = 2, "in the bitmap"),
         (|g| g.table_pages = 5, "in the table"),
         (|g| g.table_pages = 1 << 62, "in the table"),

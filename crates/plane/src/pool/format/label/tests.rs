@@ -38,7 +38,7 @@ fn every_byte_is_looked_at() {
             assert_ne!(with(offset, &[flipped]), Ok(label()), "byte {offset} is not looked at");
         }
     }
-    for offset in RESERVED.into_iter().flatten() {
+    for offset in RESERVED.into_iter().flatten().chain(SCRUB..SCRUB_END) {
         assert_eq!(with(offset, &[1]), Err(LabelError::Invalid("a reserved byte is not zero")), "{offset}");
     }
 }
@@ -116,6 +116,16 @@ fn too_many_spares_and_long_names_are_refused() {
     assert!(Label { spares, ..label() }.check().is_err());
     assert!(Label { name: "x".repeat(65), ..label() }.check().is_err());
     assert!(Label { name: "x".repeat(64), ..label() }.check().is_ok());
+}
+
+#[test]
+fn a_scrub_is_there_when_its_feature_says_so() {
+    let scrub = Some(ScrubPlace { row: 0, bad: 0, repaired: 0, lost: 0, uneven: 0 });
+    assert_eq!(with(12, &[1]), Ok(Label { scrub, ..label() }), "one that has just begun");
+    assert!(matches!(with(12, &[5]), Err(LabelError::Features(4))));
+    assert_eq!(with(12, &[2]), Err(LabelError::Invalid("where bitmap and table lie")));
+    let beyond = Some(ScrubPlace { row: 101, bad: 0, repaired: 0, lost: 0, uneven: 0 });
+    assert!(Label { scrub: beyond, ..label() }.check().is_err());
 }
 
 #[test]

@@ -33,6 +33,27 @@ fn a_large_bitmap_has_bits_for_several_rows() {
 }
 
 #[test]
+fn what_grows_moves_nothing_and_writes_nothing_that_is_in_use() {
+    let first = usual(Level::Raid6, 6, GIB).unwrap();
+    assert_eq!(first.grown(GIB), None);
+    assert_eq!(first.grown(GIB + (64 << 10)), None, "not even its table has room");
+    let mut geometry = first;
+    for member in [GIB * 5 / 4, 3 * GIB, 100 * GIB] {
+        let grown = geometry.grown(member).unwrap();
+        assert_eq!(grown.check(), Ok(()));
+        assert!(grown.is_grown());
+        assert!(grown.bitmap >= geometry.bytes, "in the midst of what is in use");
+        assert_eq!(Geometry { journal: first.journal, ..grown }, grown);
+        assert_eq!((grown.data, grown.segments, grown.rows_per_bit), (first.data, first.segments, 1));
+        assert!(grown.rows > geometry.rows && grown.bytes == member);
+        // One more row does not fit.
+        let next = Geometry { rows: grown.rows + 1, ..grown };
+        assert!(next.check().is_err());
+        geometry = grown;
+    }
+}
+
+#[test]
 fn the_usual_journal_is_bounded() {
     assert_eq!([0, GIB, 1 << 50].map(default_journal_bytes), [1 << 20, 16 << 20, 64 << 20]);
 }

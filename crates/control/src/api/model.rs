@@ -1,0 +1,239 @@
+//! What goes over the wire: answers and wishes, as JSON. Sizes are bytes, times seconds; what is not known is left out.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// All pools of the node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Pools {
+    /// In the order of the configuration.
+    pub pools: Vec<Pool>,
+}
+
+/// A pool as it is now.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// Its identity: 32 hexadecimal digits.
+    pub id: String,
+    /// How its members are arranged: `single`, `raid0`, `raid1`, `raid10`, `raid5` or `raid6`.
+    pub raid: String,
+    /// Bytes that lie together on one member.
+    pub unit_bytes: u32,
+    /// Whether every block has a checksum, which is verified whenever it is read.
+    pub integrity: bool,
+    /// Bytes that volumes can have in all.
+    pub size_bytes: u64,
+    /// Bytes that belong to no volume.
+    pub free_bytes: u64,
+    /// Bytes of each member that the pool uses.
+    pub member_bytes: u64,
+    /// How it is, in a word.
+    pub state: PoolState,
+    /// How it is, in a sentence.
+    pub sentence: String,
+    /// Its slots, in order.
+    pub members: Vec<Member>,
+    /// Its spares, in the order in which they are taken.
+    pub spares: Vec<Spare>,
+    /// What was noticed since the node was started.
+    pub blocks: Blocks,
+    /// The scrub that runs, or the last one since the node was started.
+    pub scrub: Scrub,
+    /// The volumes on it.
+    pub volumes: Vec<PoolVolume>,
+}
+
+/// How a pool is, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PoolState {
+    /// All members have everything.
+    Ok,
+    /// A member is being given what it lacks, and none is out.
+    Rebuilding,
+    /// A member is out.
+    Degraded,
+    /// More members failed than can be done without: nothing is written any more.
+    Failed,
+}
+
+/// One slot of a pool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Member {
+    /// Its number.
+    pub slot: usize,
+    /// The file or device, if one is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// How it is.
+    pub state: MemberState,
+    /// Why it is out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// How far its rebuilding is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// It takes several times as long as the others, and has for a while.
+    pub slow: bool,
+    /// Microseconds that it took to answer reads of late, on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_us: Option<u64>,
+    /// Microseconds that it took to answer writes of late, on average.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_us: Option<u64>,
+}
+
+/// A member that waits for another one to fail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Spare {
+    /// What it is known by: 32 hexadecimal digits.
+    pub id: String,
+    /// The file or device, if it is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+}
+
+/// How a slot is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemberState {
+    /// It has everything.
+    InSync,
+    /// It is given what it lacks.
+    Rebuilding,
+    /// It is not used.
+    Out,
+}
+
+/// How far something is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Progress {
+    /// Bytes of a member that are done.
+    pub done_bytes: u64,
+    /// Of so many.
+    pub total_bytes: u64,
+    /// Bytes of a member in a second, over the last while.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_per_s: Option<u64>,
+    /// Seconds until the end, if it goes on like that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_s: Option<u64>,
+}
+
+impl Progress {
+    /// Of a hundred, rounded down: what is not done is never told as done.
+    pub fn percent(&self) -> u64 {
+        (u128::from(self.done_bytes) * 100).checked_div(u128::from(self.total_bytes)).unwrap_or(100) as u64
+    }
+}
+
+/// Blocks of 4 KiB, counted since the node was started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Blocks {
+    /// Their checksum did not fit.
+    pub wrong: u64,
+    /// A member could not read them.
+    pub unreadable: u64,
+    /// They were rebuilt and written again.
+    pub repaired: u64,
+    /// Nothing could rebuild them.
+    pub lost: u64,
+}
+
+/// What a scrub has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Scrub {
+    /// Whether one runs now.
+    pub runs: bool,
+    /// How many were begun since the node was started.
+    pub begun: u64,
+    /// How far it is, or how far the last one came.
+    pub progress: Progress,
+    /// Blocks that were wrong or unreadable.
+    pub bad: u64,
+    /// Of those, rebuilt and written again.
+    pub repaired: u64,
+    /// Of those, lost: nothing could rebuild them.
+    pub lost: u64,
+    /// Rows whose blocks fit their checksums and not one another; they were made even.
+    pub uneven: u64,
+}
+
+/// A volume on a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PoolVolume {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size_bytes: u64,
+}
+
+/// Everything that goes on in the background.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Jobs {
+    /// In the order of the pools.
+    pub jobs: Vec<Job>,
+}
+
+/// Something that takes a while.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Job {
+    /// By which it is known as long as it runs: `scrub:tank`, `rebuild:tank:3`.
+    pub id: String,
+    /// What is done.
+    pub kind: JobKind,
+    /// To which pool.
+    pub pool: String,
+    /// To which of its slots.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<usize>,
+    /// How far it is.
+    pub progress: Progress,
+}
+
+/// What a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobKind {
+    /// Verifies a pool.
+    Scrub,
+    /// Gives a member what it lacks.
+    Rebuild,
+}
+
+/// What was done, or would be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Change {
+    /// Whether it was done; not if only the plan was asked for.
+    pub done: bool,
+    /// A sentence for each step.
+    pub steps: Vec<String>,
+    /// The `[[pool]]` table that the configuration needs from now on, where it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
+    /// The pool afterwards.
+    pub pool: Pool,
+}
+
+/// How something is to be done.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Wish {
+    /// Say what would be done, and do nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// A member that is to come in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MemberWish {
+    /// The file or device: an absolute path. Without one it is the place that the slot's member had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// Say what would be done, and do nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}

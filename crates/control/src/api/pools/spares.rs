@@ -1,0 +1,123 @@
+//! Spares: members that wait for one to fail.
+
+use axum::Json;
+use axum::extract::State;
+use plane::pool::format::Id;
+use plane::pool::{MemberLocks, Place, admit_spare, release_spare};
+use tokio::sync::oneshot;
+
+use super::super::model::{Change, MemberWish, Wish};
+use super::super::wish::{Body, Names};
+use super::super::{Context, Problem};
+use super::members::{fit, place};
+use super::{change, configuration, find, until};
+use crate::offline::survival::hex;
+use crate::size::display_bytes;
+
+/// Gives a pool a spare, which takes the place of a member that fails, by itself.
+#[utoipa::path(
+    post, path = "/v1/pools/{pool}/spares", tag = "pools",
+    params(("pool" = String, Path, description = "The name of the pool.")),
+    request_body = MemberWish,
+    responses(
+        (status = 200, body = Change),
+        (status = 400, body = Problem, description = "The request is not understood."),
+        (status = 404, body = Problem, description = "There is no such pool."),
+        (status = 409, body = Problem, description = "It cannot be a spare of this pool."),
+        (status = 413, body = Problem, description = "The request is too large."),
+        (status = 503, body = Problem, description = "It was not done in time.")
+    )
+)]
+pub(in super::super) async fn add(
+    State(context): State<Context>,
+    Names(name): Names<String>,
+    Body(wish): Body<MemberWish>,
+) -> Result<Json<Change>, Problem> {
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let Some(given) = &wish.place else {
+            return Err(Problem::bad_request("nobody said what is to be a spare").hint("give `place`"));
+        };
+        let path = place(given)?;
+        handle.check_spares()?;
+        let is_missing = fit(&context, &handle, &path).await?;
+        let mut steps = Vec::new();
+        if is_missing {
+            steps.push(format!("make {} with {}", path.display(), display_bytes(handle.member_bytes())));
+        }
+        steps.push(format!(
+            "make {} a spare of pool {name}: it takes the place of a member that fails, by itself",
+            path.display()
+        ));
+        if !wish.dry_run {
+            let (tell, told) = oneshot::channel();
+            let (handle, place) = (handle.clone(), Place::Path(path));
+            context.peers().tell(0, move |shard| {
+                let ring = shard.ring().clone();
+                let Some(locks) = shard.service::<MemberLocks>() else { return };
+                shard.ring().spawn(async move {
+                    tell.send(admit_spare(&ring, &locks, &handle, place, is_missing).await).ok();
+                });
+            });
+            told.await.map_err(|_| Problem::late("the node is stopping"))?.map_err(Problem::from)?;
+        }
+        let changed = (!wish.dry_run).then(|| configuration(&context, &handle, None));
+        let change = change(&context, pool, wish.dry_run, steps);
+        Ok(Change { configuration: changed, ..change })
+    })
+    .await
+}
+
+/// Takes a spare away; it is blank again if it is there.
+#[utoipa::path(
+    delete, path = "/v1/pools/{pool}/spares/{id}", tag = "pools",
+    params(
+        ("pool" = String, Path, description = "The name of the pool."),
+        ("id" = String, Path, description = "What the spare is known by: 32 hexadecimal digits.")
+    ),
+    request_body = Option<Wish>,
+    responses(
+        (status = 200, body = Change),
+        (status = 400, body = Problem, description = "The request is not understood."),
+        (status = 404, body = Problem, description = "There is no such pool or spare."),
+        (status = 409, body = Problem, description = "It cannot be done now."),
+        (status = 413, body = Problem, description = "The request is too large."),
+        (status = 503, body = Problem, description = "It was not done in time.")
+    )
+)]
+pub(in super::super) async fn remove(
+    State(context): State<Context>,
+    Names((name, id)): Names<(String, String)>,
+    Body(wish): Body<Wish>,
+) -> Result<Json<Change>, Problem> {
+    let node = context.clone();
+    node.change(async move {
+        let (pool, handle) = find(&context, &name)?;
+        let spares = handle.status().spares;
+        let Some(spare) = spares.into_iter().find(|spare| hex(&spare.id) == id) else {
+            return Err(Problem::not_found(format!("pool {name} has no such spare"))
+                .hint("its status lists those that it has"));
+        };
+        let place = handle.spare_place(&spare.id);
+        let shown = place
+            .as_ref()
+            .map_or_else(|| "a spare that is not there".to_owned(), |place| context.told(place));
+        let steps = vec![format!("take {shown} from the spares of pool {name}")];
+        if !wish.dry_run {
+            handle.remove_spare(&spare.id)?;
+            let is_there = |id: &Id| handle.status().spares.iter().any(|spare| spare.id == *id);
+            until("taking the spare away", || !is_there(&spare.id)).await?;
+            let handle = handle.clone();
+            context.peers().tell(0, move |shard| {
+                if let (Some(locks), Some(place)) = (shard.service::<MemberLocks>(), &place) {
+                    release_spare(&locks, &handle, place);
+                }
+            });
+        }
+        let changed = (!wish.dry_run).then(|| configuration(&context, &handle, None));
+        let change = change(&context, pool, wish.dry_run, steps);
+        Ok(Change { configuration: changed, ..change })
+    })
+    .await
+}
