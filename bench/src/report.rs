@@ -207,9 +207,10 @@ fn summary_table(summaries: &[Summary]) -> String {
     table(&head, cells)
 }
 
-fn bar_table(bars: &[Bar]) -> String {
+pub fn bar_table(bars: &[Bar]) -> String {
     let cells = bars.iter().map(|bar| {
-        let digits = if bar.unit == "k" { 0 } else { 2 };
+        let is_fine = !format!("{:.3}", bar.wanted).ends_with('0');
+        let digits = if bar.unit == "k" { 0 } else { 2 + usize::from(is_fine) };
         vec![
             bar.row.clone(),
             bar.server.clone(),
@@ -344,8 +345,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 /// `<date>-<label>`, with a number appended when there is one of that name already.
 fn new_directory(out: &Path, machine: &Machine) -> Result<PathBuf, Error> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
-    let name = format!("{}-{}", machine.date, machine.label.chars().map(plain).collect::<String>());
+    let name = machine.run_name();
     fs::create_dir_all(out).map_err(Error::io(format!("cannot make {}", out.display())))?;
     for number in 1..1000 {
         let path = out.join(if number == 1 { name.clone() } else { format!("{name}-{number}") });

@@ -74,6 +74,12 @@ impl Member {
         Ok((Member { place, bytes, held: Held::File(file), layers }, Some(lock)))
     }
 
+    /// A member in memory that outlives it: for measuring the same pool again.
+    pub fn over(memory: Arc<Memory>, layers: Option<Layers>) -> Member {
+        let bytes = memory.length() / BLOCK as u64 * BLOCK as u64;
+        Member { place: Place::Memory(bytes), bytes, held: Held::Memory(memory), layers }
+    }
+
     /// Where it is.
     pub fn place(&self) -> &Place {
         &self.place
