@@ -12,6 +12,9 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::Error;
 use crate::stats::float;
 
+/// Requests after which another task has its turn at least.
+const TURN: u64 = 16;
+
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
@@ -74,7 +77,7 @@ impl Slice {
             buffer = completion.buffer;
             self.done.set(self.done.get() + 1);
             // What is done at once lets the others, and the clock, go on.
-            if self.load.random && self.done.get().is_multiple_of(16) {
+            if self.done.get().is_multiple_of(TURN) {
                 ring.yield_now().await;
             }
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use plane::request::{Extent, Request, Verb};
 use plane::{Completion, Flags};
-use ring::{Buffer, Ring, Shared};
+use ring::{Buffer, Ring};
 
 use super::{Geometry, IoError};
 use crate::pool::{BedError, OpenPool, PoolTarget};
@@ -16,6 +16,7 @@ use crate::pool::{BedError, OpenPool, PoolTarget};
 pub struct PoolSession(Rc<Open>);
 
 struct Open {
+    ring: Ring,
     pool: OpenPool,
     /// Jobs that have not closed it yet.
     jobs: Cell<u32>,
@@ -24,7 +25,7 @@ struct Open {
 impl PoolSession {
     pub(super) async fn open(ring: &Ring, target: &PoolTarget) -> Result<PoolSession, BedError> {
         let pool = target.bed().open(ring).await?;
-        Ok(PoolSession(Rc::new(Open { pool, jobs: Cell::new(1) })))
+        Ok(PoolSession(Rc::new(Open { ring: ring.clone(), pool, jobs: Cell::new(1) })))
     }
 
     /// The same pool for one job more of this thread.
@@ -44,7 +45,10 @@ impl PoolSession {
         }
     }
 
+    /// Every operation goes once through the executor, as those of a real target do: members in memory answer at once, and
+    /// nobody else would have a turn.
     async fn submit(&self, request: Request) -> Completion {
+        self.0.ring.yield_now().await;
         self.0.pool.stack().submit(request).await
     }
 

@@ -43,3 +43,6 @@ impl fmt::Debug for PoolTarget {
         write!(formatter, "PoolTarget({})", self.spec())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,6 +2,7 @@
 //! nobody's bytes are ever overwritten.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use ring::{Buffer, File, Ring};
 
@@ -9,9 +10,10 @@ use super::core::PoolCore;
 use super::format::{DEFAULT_CATALOGUE_BLOCKS, Label, VolumeEntry};
 use super::layout::members;
 use super::level::Level;
-use super::member::{Member, MemberError, Place};
+use super::member::{Layers, Member, MemberError, Place};
 use super::open::{Labelled, Pool, PoolError, PoolOptions, choose, read_label};
 use crate::disk::FileError;
+use crate::layers::{Layer, Spindle, Spinning, SpinningDisk};
 use crate::limits::POOL_CLOSE_TIME;
 use crate::request::Request;
 use crate::volume::VolumeOptions;
@@ -44,6 +46,19 @@ pub struct MemberPlan {
     pub place: Place,
     /// Bytes of the file that is made when it is missing.
     pub create_bytes: Option<u64>,
+    /// The disk that it behaves like: for measuring.
+    pub spinning: Option<SpinningDisk>,
+}
+
+impl MemberPlan {
+    /// What lies over the member: one disk for all cores.
+    fn layers(&self) -> Result<Option<Layers>, PoolError> {
+        let Some(disk) = self.spinning.clone() else { return Ok(None) };
+        let spindle = Spindle::new(disk).map_err(MemberError::from)?;
+        Ok(Some(Arc::new(move |ring: &Ring| -> Vec<Box<dyn Layer>> {
+            vec![Box::new(Spinning { ring: ring.clone(), spindle: spindle.clone() })]
+        })))
+    }
 }
 
 /// A member that was named and is not in use.
@@ -89,7 +104,7 @@ pub async fn assemble(
 ) -> Result<(Assembled, Vec<File>), PoolError> {
     let mut found = Vec::with_capacity(plan.members.len());
     for member in &plan.members {
-        found.push(look(ring, &member.place).await?);
+        found.push(look(ring, member).await?);
     }
     if found.iter().any(|found| matches!(found, Found::Labelled(..))) {
         import(ring, plan, found, cores).await
@@ -98,8 +113,9 @@ pub async fn assemble(
     }
 }
 
-async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
-    let (member, lock) = match Member::open(ring, place.clone(), None, None).await {
+async fn look(ring: &Ring, plan: &MemberPlan) -> Result<Found, PoolError> {
+    let place = &plan.place;
+    let (member, lock) = match Member::open(ring, place.clone(), None, plan.layers()?).await {
         Ok(opened) => opened,
         Err(MemberError::File(FileError::Open { source, .. })) if source.kind() == ErrorKind::NotFound => {
             return Ok(Found::Missing);
@@ -193,7 +209,8 @@ async fn make(
         let Opened { member, lock } = if let Found::Blank(opened) = found {
             opened
         } else {
-            let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, None).await?;
+            let layers = plan.layers()?;
+            let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, layers).await?;
             Opened { member, lock }
         };
         opened.push(member);

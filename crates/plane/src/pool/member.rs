@@ -7,7 +7,7 @@ use ring::{File, FileOptions, Memory, Ring};
 
 use super::format::BLOCK;
 use crate::disk::{Disk, FileError, MemoryDisk, PreparedFile};
-use crate::layers::{Layer, Stack};
+use crate::layers::{Layer, SpinningDiskError, Stack};
 
 /// Where a member is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,4 +115,7 @@ pub enum MemberError {
         /// Why.
         source: std::io::Error,
     },
+    /// The disk that it is to behave like.
+    #[error(transparent)]
+    Spinning(#[from] SpinningDiskError),
 }

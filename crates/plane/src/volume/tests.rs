@@ -112,7 +112,8 @@ fn nothing_is_done_at_once_to_what_somebody_has_exclusively() {
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
-    let volume = Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
+    let volume =
+        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
     let (peers, mut mails) = Peers::new(1);
     let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
     reactor.block_on(async move {

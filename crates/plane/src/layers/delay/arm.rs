@@ -54,6 +54,8 @@ pub struct Arm {
     served: Vec<(Ticket, u64)>,
     /// Bytes in the cache.
     dirty: u64,
+    /// Those of them that the arm writes until it is free.
+    leaving: u64,
     /// When the last one of those that were in the cache was on the platter.
     destaged: u64,
     last: u64,
@@ -72,6 +74,7 @@ impl Arm {
             queue: Vec::new(),
             served: Vec::new(),
             dirty: 0,
+            leaving: 0,
             destaged: 0,
             last: 0,
         })
@@ -134,18 +137,22 @@ impl Arm {
         while let Some(earliest) = self.queue.iter().map(|waiting| waiting.arrived).min() {
             let start = self.free.max(earliest);
             if start > now {
-                return;
+                break;
             }
+            self.dirty -= std::mem::take(&mut self.leaving);
             let next = self.queue.remove(self.choose(start));
             let end = self.serve(start, &next);
             self.head = next.offset + next.length;
             self.free = end;
             if next.is_cached {
-                self.dirty -= next.length;
+                self.leaving = next.length;
                 self.destaged = end;
             } else {
                 self.served.push((next.ticket, end));
             }
+        }
+        if self.free <= now {
+            self.dirty -= std::mem::take(&mut self.leaving);
         }
     }
 
