@@ -223,7 +223,7 @@ pub struct PoolsOptions {
     #[arg(long)]
     pub label: Option<String>,
 
-    /// Keep the result in the run of this day and machine below this directory
+    /// Keep the result below this directory, in the latest run of this day and machine unless that has one
     #[arg(long, value_name = "DIRECTORY")]
     pub out: Option<PathBuf>,
 }

@@ -116,6 +116,9 @@ struct Figures {
     cpu_us: Spread,
     /// Of the base, round by round; the base has none.
     ratio: Option<Spread>,
+    /// The base's CPU time for each request divided by its own, round by round: what the ratio would be if nobody else used the
+    /// core, and nothing waited.
+    cpu_ratio: Option<Spread>,
     /// IOPS of every round.
     samples: Vec<f64>,
 }
@@ -279,6 +282,7 @@ fn summarize(group: &Group, load: &Load, opened: &mut [Open]) -> Vec<Figures> {
     let results = rounds.filter_map(|(index, (rounds, contender))| {
         let iops = || rounds.iter().map(|reached| reached.iops);
         let ratios = rounds.iter().zip(&samples[0]).map(|(one, base)| one.iops / base.iops);
+        let cpu_ratios = rounds.iter().zip(&samples[0]).map(|(one, base)| base.cpu_us / one.cpu_us);
         let mib = |iops: f64| iops * float(load.bytes) / f64::from(1 << 20);
         Some(Figures {
             load: load.name,
@@ -289,6 +293,7 @@ fn summarize(group: &Group, load: &Load, opened: &mut [Open]) -> Vec<Figures> {
             mib_per_s: Spread::of(iops().map(mib))?,
             cpu_us: Spread::of(rounds.iter().map(|reached| reached.cpu_us))?,
             ratio: Spread::of(ratios).filter(|_| index > 0),
+            cpu_ratio: Spread::of(cpu_ratios).filter(|_| index > 0),
             samples: iops().collect(),
         })
     });

@@ -7,17 +7,22 @@ use std::path::{Path, PathBuf};
 use super::{Figures, Report};
 use crate::error::Error;
 use crate::machine::Machine;
-use crate::report::bar_table;
+use crate::report::{bar_table, latest_directory, new_directory};
 use crate::stats::Spread;
 use crate::table::table;
 
+/// The file with every sample.
+const SAMPLES: &str = "pools.json";
 /// Why there is no figure of Linux md beside ours.
-pub const WITHOUT_MD: &str = "\
-Linux md is not beside it: this machine's kernel has no md that we may load, and the guest of the tests has it but runs in an emulated
-processor (QEMU without KVM), which multiplies the time of its vectors (parity, CRC32C) by another factor than that of its loads and
-branches. Fels in that guest beside md in it would compare two emulations, Fels outside beside md inside nothing at all. Where there is
-KVM or md, docs/performance.md says how to compare.
-";
+const WITHOUT_MD: &str = "\
+Linux md is not beside it. That would be fair in one kernel, on one processor, over the same members. The guest of the tests has md, but
+QEMU emulates its processor: vectors (parity, CRC32C) cost many times what they cost here, loads and branches a few times. md in the
+guest beside Fels outside would compare a processor with an emulation, and both in the guest two emulations of other mixtures of
+instructions. ";
+/// What is to be said where md could be compared.
+const WITH_MD: &str = "This kernel has md: docs/performance.md, \"Pools\", says how to compare by hand.\n";
+/// And where it could not.
+const NO_MD: &str = "This kernel has no md (no /proc/mdstat).\n";
 
 /// Everything as text.
 pub fn text(report: &Report) -> String {
@@ -27,7 +32,8 @@ pub fn text(report: &Report) -> String {
     let _ = writeln!(
         text,
         "Pools of 6 members in memory (single 1, raid1 2), volumes of {} MiB; one thread drives and runs them, without a network; {} rounds of {} ms in \
-         turn. `plain` has no checksums. CPU is that of the thread, the load included.\n",
+         turn. `plain` has no checksums. CPU is that of the thread, the load included; `by CPU` is the \
+         ratio of the CPU times, which tells more than that of the throughput when others use the core.\n",
         report.size_mib, report.rounds, report.milliseconds
     );
     if !report.results.is_empty() {
@@ -40,7 +46,8 @@ pub fn text(report: &Report) -> String {
         text += "\nBars (medians of the rounds' ratios)\n\n";
         text += &bar_table(&report.bars);
     }
-    let _ = write!(text, "\n{WITHOUT_MD}");
+    let this_kernel = if Path::new("/proc/mdstat").exists() { WITH_MD } else { NO_MD };
+    let _ = write!(text, "\n{WITHOUT_MD}{this_kernel}");
     text
 }
 
@@ -58,18 +65,22 @@ fn results(results: &[Figures]) -> String {
         if let Some(ratio) = &figures.ratio {
             cells.extend([format!("{:.3} of {}", ratio.median, figures.base), range(ratio, 3)]);
         }
+        if let Some(ratio) = &figures.cpu_ratio {
+            cells.extend([format!("{:.3}", ratio.median), range(ratio, 3)]);
+        }
         cells
     });
-    table(&["load", "pool", "k/s", "MiB/s", "CPU us", "spread", "ratio", "spread"], rows)
+    table(&["load", "pool", "k/s", "MiB/s", "CPU us", "spread", "ratio", "spread", "by CPU", "spread"], rows)
 }
 
-/// Writes the text and every sample into the run of this day and machine below `out`, and gives its directory.
+/// Writes the text and every sample into the latest run of this day and machine below `out`, or a new one if that has pools
+/// already, and gives its directory.
 pub fn keep(report: &Report, text: &str, out: &Path) -> Result<PathBuf, Error> {
-    let directory = out.join(report.machine.run_name());
-    fs::create_dir_all(&directory).map_err(Error::io(format!("cannot make {}", directory.display())))?;
+    let beside = latest_directory(out, &report.machine).filter(|run| !run.join(SAMPLES).exists());
+    let directory = beside.map_or_else(|| new_directory(out, &report.machine), Ok)?;
     let json = serde_json::to_string_pretty(report);
     let json = json.map_err(|error| Error::io("cannot write JSON")(error.into()))?;
-    for (name, text) in [("pools.md", format!("# Pools\n\n```\n{text}```\n")), ("pools.json", json + "\n")] {
+    for (name, text) in [("pools.md", format!("# Pools\n\n```\n{text}```\n")), (SAMPLES, json + "\n")] {
         let path = directory.join(name);
         fs::write(&path, text).map_err(Error::io(format!("cannot write {}", path.display())))?;
     }

@@ -193,7 +193,7 @@ impl PoolSpec {
                 let differs =
                     |other: &PoolSpec| other.level == spec.level && other.factors()[index].1 != value;
                 if specs.iter().any(differs) {
-                    name += &format!(" {key}={value}");
+                    name.extend([" ", key, "=", value.as_str()]);
                 }
             }
             name
