@@ -55,11 +55,12 @@ counts: ## rewrite the committed instruction counts of the hot paths, bench/coun
 	@.ci/need gcc libc6-dev valgrind
 	cargo run --release --package counts -- write
 
-# BENCH_FLAGS is handed on, for example BENCH_FLAGS=--quick.
+# BENCH_FLAGS is handed on, for example BENCH_FLAGS=--quick. Pools are measured too, unless it asks for something else.
 bench-peers: ## measure Fels beside other servers and keep the run in bench/runs/ (BENCH_FLAGS=--quick for a first look)
 	@.ci/need $(PEER_PACKAGES)
 	cargo build --release --package fels --package bench
 	target/release/bench $(BENCH_FLAGS)
+	$(if $(filter --rows --servers --list --no-keep --readme,$(BENCH_FLAGS)),,taskset -c 0 target/release/bench pools --out bench/runs $(filter --quick,$(BENCH_FLAGS)))
 
 fmt: ## format all code
 	cargo fmt --all

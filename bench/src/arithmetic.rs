@@ -236,6 +236,38 @@ pub fn run(options: &ParityOptions) -> Result<(), Error> {
     if rows.is_empty() {
         return Err(Error::Options("no row is called so".to_owned()));
     }
+    let report = measure(&rows, options)?;
+    if options.json {
+        println!("{}", serde_json::json!(report));
+    } else {
+        print(&report);
+    }
+    Ok(())
+}
+
+/// What the kernel of this machine does against isa-l.
+pub struct AgainstIsal {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Rows that both have, each with the median of the rounds' ratios.
+    pub reached: Vec<(String, f64)>,
+    /// Why there is no isa-l.
+    pub without_isal: Option<String>,
+}
+
+/// Measures P, and P and Q, of columns of 64 KiB; not `quick`ly also of 4 KiB and 1 MiB, and out of the cache.
+pub fn against_isal(quick: bool) -> Result<AgainstIsal, Error> {
+    let both = |row: &Row| matches!(row.work, Work::P | Work::Pq);
+    let first = |row: &Row| !quick || (row.in_cache && row.column_bytes == 64 << 10);
+    let rows: Vec<Row> = Row::all().into_iter().filter(|row| both(row) && first(row)).collect();
+    let options = ParityOptions { rows: Vec::new(), rounds: 9, milliseconds: 10, json: false };
+    let report = measure(&rows, &options)?;
+    let ours = report.results.iter().filter(|reached| reached.contender == report.chosen);
+    let reached = ours.filter_map(|reached| Some((reached.row.clone(), reached.of_isal.as_ref()?.median)));
+    Ok(AgainstIsal { kernel: report.chosen, reached: reached.collect(), without_isal: report.without_isal })
+}
+
+fn measure(rows: &[Row], options: &ParityOptions) -> Result<Report, Error> {
     let mut machine = Machine::read(None);
     let (library, without_isal) = match Isal::open() {
         Ok(library) => (Some(library), None),
@@ -259,21 +291,14 @@ pub fn run(options: &ParityOptions) -> Result<(), Error> {
         libraries.iter().filter_map(|(name, library)| Some(Contender::Isal(name, library.as_ref()?)));
     let contenders: Vec<Contender> = kernels.into_iter().map(Contender::Kernel).chain(libraries).collect();
     let mut results = Vec::new();
-    for row in &rows {
+    for row in rows {
         if !options.json {
             eprintln!("{}", row.name());
         }
         results.extend(measure_row(row, &contenders, memory, options)?);
     }
     let (rounds, milliseconds) = (options.rounds, options.milliseconds);
-    let report =
-        Report { machine, rounds, milliseconds, chosen: Kernel::best().name(), without_isal, results };
-    if options.json {
-        println!("{}", serde_json::json!(report));
-    } else {
-        print(&report);
-    }
-    Ok(())
+    Ok(Report { machine, rounds, milliseconds, chosen: Kernel::best().name(), without_isal, results })
 }
 
 /// P and Q of every kernel are those of isa-l, for all numbers of columns.

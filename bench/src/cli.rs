@@ -109,6 +109,8 @@ pub struct Options {
 pub enum Side {
     /// Measure P and Q of RAID 5 and 6 with every kernel of this processor beside isa-l, if it is installed
     Parity(ParityOptions),
+    /// Measure what RAID levels and checksums cost, on pools in memory without a network, and hold that against the bars
+    Pools(PoolsOptions),
     /// Drive the stack of a volume on a file from within its own thread, and print what was reached as JSON
     #[command(hide = true)]
     VolumeDrive {
@@ -192,6 +194,55 @@ pub struct ParityOptions {
     /// Write JSON instead of a table
     #[arg(long)]
     pub json: bool,
+}
+
+/// How pools are measured.
+#[derive(Debug, Args)]
+pub struct PoolsOptions {
+    /// Rows to measure, by a part of the name, such as `4k-read raid10 / raid6`, `raid6 plain` or `parity` [default: all]
+    #[arg(long, value_delimiter = ',')]
+    pub rows: Vec<String>,
+
+    /// Measured rounds of each row; in each of them all pools of the row take their turn
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+
+    /// Milliseconds of each turn
+    #[arg(long, default_value_t = 150, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub milliseconds: u64,
+
+    /// Size of each volume in MiB
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u64).range(32..=1_048_576))]
+    pub size: u64,
+
+    /// A first look: small volumes, three rounds of 30 ms
+    #[arg(long, conflicts_with_all = ["rounds", "milliseconds", "size"])]
+    pub quick: bool,
+
+    /// Name of this machine in the report [default: the host name]
+    #[arg(long)]
+    pub label: Option<String>,
+
+    /// Keep the result below this directory, in the latest run of this day and machine unless that has one
+    #[arg(long, value_name = "DIRECTORY")]
+    pub out: Option<PathBuf>,
+}
+
+impl PoolsOptions {
+    /// Measured rounds, with `--quick` considered.
+    pub fn rounds(&self) -> u32 {
+        if self.quick { 3 } else { self.rounds }
+    }
+
+    /// Milliseconds of a turn, with `--quick` considered.
+    pub fn milliseconds(&self) -> u64 {
+        if self.quick { 30 } else { self.milliseconds }
+    }
+
+    /// MiB of a volume, with `--quick` considered.
+    pub fn size(&self) -> u64 {
+        if self.quick { 64 } else { self.size }
+    }
 }
 
 impl Options {

@@ -57,6 +57,12 @@ impl Machine {
         }
     }
 
+    /// What a run of this day on this machine is called: `<date>-<label>`.
+    pub fn run_name(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
+        format!("{}-{}", self.date, self.label.chars().map(plain).collect::<String>())
+    }
+
     /// Adds the version of a program: its Debian package's where it has one.
     pub fn add_package(&mut self, package: &str) {
         let version = quick_output("dpkg-query", &["-W", "-f", "${Version}", package]);

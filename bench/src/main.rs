@@ -15,6 +15,7 @@ mod idle;
 mod limit;
 mod machine;
 mod output;
+mod pools;
 mod process;
 mod readme;
 mod report;
@@ -65,6 +66,7 @@ fn run_side(side: &Side) -> Result<(), Error> {
     let span = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
     let reached = match side {
         Side::Parity(options) => return arithmetic::run(options),
+        Side::Pools(options) => return pools::run(options),
         Side::LimitServe { port, spin } => return limit::serve(*port, *spin),
         Side::VolumeDrive { file, random, read_percent, request_bytes, depth, seconds, warm_up } => {
             let shape = limit::Shape {

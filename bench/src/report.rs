@@ -207,9 +207,10 @@ fn summary_table(summaries: &[Summary]) -> String {
     table(&head, cells)
 }
 
-fn bar_table(bars: &[Bar]) -> String {
+pub fn bar_table(bars: &[Bar]) -> String {
     let cells = bars.iter().map(|bar| {
-        let digits = if bar.unit == "k" { 0 } else { 2 };
+        let is_fine = !format!("{:.3}", bar.wanted).ends_with('0');
+        let digits = if bar.unit == "k" { 0 } else { 2 + usize::from(is_fine) };
         vec![
             bar.row.clone(),
             bar.server.clone(),
@@ -342,13 +343,23 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
     fs::write(path, text).map_err(Error::io(format!("cannot write {}", path.display())))
 }
 
+/// The directory of the latest run of this day and machine, if there is one.
+pub fn latest_directory(out: &Path, machine: &Machine) -> Option<PathBuf> {
+    let name = machine.run_name();
+    let there = (1..1000).map(|number| out.join(numbered(&name, number)));
+    there.take_while(|path| path.is_dir()).last()
+}
+
+fn numbered(name: &str, number: u32) -> String {
+    if number == 1 { name.to_owned() } else { format!("{name}-{number}") }
+}
+
 /// `<date>-<label>`, with a number appended when there is one of that name already.
-fn new_directory(out: &Path, machine: &Machine) -> Result<PathBuf, Error> {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' || c == '.' { c } else { '_' };
-    let name = format!("{}-{}", machine.date, machine.label.chars().map(plain).collect::<String>());
+pub fn new_directory(out: &Path, machine: &Machine) -> Result<PathBuf, Error> {
+    let name = machine.run_name();
     fs::create_dir_all(out).map_err(Error::io(format!("cannot make {}", out.display())))?;
     for number in 1..1000 {
-        let path = out.join(if number == 1 { name.clone() } else { format!("{name}-{number}") });
+        let path = out.join(numbered(&name, number));
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -133,7 +133,7 @@ fn address(url: &str) -> Result<(Protocol, u16), String> {
                 Err("the others are measured over TCP, and this is a unix socket".to_owned())
             }
         },
-        Target::File(_) | Target::Null => Err("this is no server's address".to_owned()),
+        Target::File(_) | Target::Pool(_) | Target::Null => Err("this is no server's address".to_owned()),
     }
 }
 

@@ -115,6 +115,7 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
         };
         tracing::info!(volume = volume.name(), bytes = volume.options().bytes, "serving, {way}");
     }
+    warn_of_pools_for_measuring(config);
     if config.nbd.is_some() {
         for volume in config.volumes.iter().filter(|volume| !volume.nbd) {
             tracing::info!(
@@ -135,6 +136,25 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
     let api = api::start(data.path(), context).map_err(|error| StartError::from_text(&error))?;
     tracing::info!("administered on {}", api.path().display());
     Ok(Node { portals, pools: prepared.pools, peers, threads, api, _data: data })
+}
+
+/// Nobody is to find out by losing data, or by waiting, that a pool was meant for measuring.
+fn warn_of_pools_for_measuring(config: &Config) {
+    for pool in &config.pools {
+        if pool.members.iter().any(|member| member.path().is_none()) {
+            tracing::warn!(
+                pool = pool.name,
+                "its members are memory: everything on it is gone when the node ends"
+            );
+        }
+        if let Some(disk) = &pool.spinning {
+            let rpm = disk.rpm;
+            tracing::warn!(
+                pool = pool.name,
+                "its members are slowed down to disks of {rpm} revolutions a minute, as `spinning` says"
+            );
+        }
+    }
 }
 
 /// Where is to be listened.

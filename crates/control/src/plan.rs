@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plane::core::{Offer, Plan};
+use plane::layers::SpinningDisk;
 use plane::pool::{MemberPlan, Place, PoolPlan};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::{Authentication, ChapAccess, ChapCredential, Secret};
@@ -30,22 +31,28 @@ pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
     }
 }
 
+/// The seed of the first spare that behaves like a disk that turns: behind those of all members.
+const FIRST_SPARE: u64 = 1000;
+
 fn pool(pool: &Pool) -> PoolPlan {
-    let member = |member: &Member| match member {
-        Member::File(path) => {
-            MemberPlan { place: Place::Path(path.clone()), create_bytes: pool.member_bytes }
-        }
-        // What is made where a device is missing would be a file in memory.
-        Member::Device(path) => MemberPlan { place: Place::Path(path.clone()), create_bytes: None },
-        Member::Memory(bytes) => MemberPlan { place: Place::Memory(*bytes), create_bytes: None },
+    let member = |(member, seed): (&Member, u64)| {
+        let (place, create_bytes) = match member {
+            Member::File(path) => (Place::Path(path.clone()), pool.member_bytes),
+            // What is made where a device is missing would be a file in memory.
+            Member::Device(path) => (Place::Path(path.clone()), None),
+            Member::Memory(bytes) => (Place::Memory(*bytes), None),
+        };
+        // No two platters stand alike.
+        let spinning = pool.spinning.clone().map(|disk| SpinningDisk { seed, ..disk });
+        MemberPlan { place, create_bytes, spinning }
     };
     PoolPlan {
         name: pool.name.clone(),
         level: pool.level,
         unit: pool.unit_bytes,
         integrity: pool.integrity,
-        members: pool.members.iter().map(member).collect(),
-        spares: pool.spares.iter().map(member).collect(),
+        members: pool.members.iter().zip(1..).map(member).collect(),
+        spares: pool.spares.iter().zip(FIRST_SPARE..).map(member).collect(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! then hits all of them alike, and what does not shows in the spread.
 
 mod arithmetic;
+mod effects;
 mod rows;
 mod table;
 
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::Serialize;
 
 pub use arithmetic::Spread;
+pub use effects::Effect;
 pub use rows::{Cell, Direction, Row};
 pub use table::table;
 
@@ -78,6 +80,8 @@ pub struct CompareReport {
     pub lost: Vec<Lost>,
     /// The table.
     pub rows: Vec<Row>,
+    /// Where targets are pools: what each factor does, by the targets that differ in nothing else.
+    pub effects: Vec<Effect>,
     /// What one has to know to judge the figures.
     pub remarks: Vec<String>,
     /// Every measurement, in the order in which they were made.
@@ -261,7 +265,7 @@ impl Comparison<'_> {
             target,
             load: &test.load,
             open: &self.options.open,
-            threads: run::threads(self.options.threads, &test.load),
+            threads: run::threads(self.options.threads, target, &test.load),
             journal: None,
         }
     }
@@ -292,6 +296,9 @@ impl Comparison<'_> {
         let ceilings: Vec<_> = self.ceilings.iter().filter_map(Measured::of).collect();
         let tests: Vec<_> = self.options.tests.iter().map(|test| (test.name.as_str(), &test.load)).collect();
         let rows = rows::rows(&tests, &names, &measured, &ceilings);
+        let factors: Vec<_> =
+            self.options.targets.iter().map(|target| effects::factors(&target.target)).collect();
+        let effects = effects::effects(&tests, &names, &factors, &measured);
         let mut remarks = rows::remarks(&tests, &names, &measured, &rows);
         if let (..2, Some(last)) = (self.left(), self.lost.last()) {
             remarks.push(format!("it ended in round {}: nothing was left to compare with", last.round));
@@ -311,6 +318,7 @@ impl Comparison<'_> {
             interrupted: self.interrupted,
             lost: self.lost,
             rows,
+            effects,
             remarks,
             samples: self.samples,
             ceilings: self.ceilings,

@@ -83,6 +83,7 @@ fn place(target: &Target) -> Result<Place, LabError> {
         Target::Nvme(_) => Err(cannot("NVMe/TCP", "or file:/dev/nvmeXnY after `nvme connect`")),
         Target::Nbd(target) => Ok(Place::Nbd { uri: uri(target) }),
         Target::File(path) => Ok(Place::File(path.clone())),
+        Target::Pool(_) => Err(cannot("pools in this process", "of a node that serves one")),
         Target::Null => Ok(Place::Null),
     }
 }

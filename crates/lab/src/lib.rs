@@ -13,6 +13,7 @@ pub mod initiator;
 pub mod journal;
 pub mod ledger;
 pub mod load;
+pub mod pool;
 pub mod profile;
 pub mod report;
 mod run;

@@ -91,7 +91,11 @@ pub fn run(
             target: &options.target,
             load: &test.load,
             open: &options.open,
-            threads: if options.journal.is_some() { 1 } else { threads(options.threads, &test.load) },
+            threads: if options.journal.is_some() {
+                1
+            } else {
+                threads(options.threads, &options.target, &test.load)
+            },
             journal: options.journal.as_deref(),
         };
         let measured = measurement.run(&test.name, number, &mut progress, stop)?;
@@ -154,8 +158,12 @@ fn check(options: &RunOptions) -> Result<(), LabError> {
     Ok(())
 }
 
-/// As many as there are cores, if nothing else is asked for, and no more than jobs.
-pub(crate) fn threads(wanted: Option<usize>, load: &Load) -> usize {
+/// As many as there are cores, if nothing else is asked for, and no more than jobs. A pool is measured by one: the core is
+/// what it is measured in.
+pub(crate) fn threads(wanted: Option<usize>, target: &Target, load: &Load) -> usize {
+    if matches!(target, Target::Pool(_)) {
+        return 1;
+    }
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     wanted.unwrap_or_else(cores).clamp(1, (load.jobs as usize).max(1))
 }

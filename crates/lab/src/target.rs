@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::pool::{PoolSpec, PoolTarget};
 use wire::iscsi::IscsiName;
 use wire::nvme::{NSID_ALL, nqn, tcp};
 
@@ -17,12 +18,13 @@ const ISCSI_PORT: u16 = 3260;
 const NBD_PORT: u16 = 10809;
 
 /// Every scheme and how its addresses look.
-pub const SCHEMES: [(&str, &str); 6] = [
+pub const SCHEMES: [(&str, &str); 7] = [
     ("iscsi", "iscsi://[user[%secret]@]host[:port]/iqn/lun"),
     ("nvme", "nvme://host[:port]/nqn/nsid"),
     ("nbd", "nbd://host[:port]/export"),
     ("nbd+unix", "nbd+unix:///export?socket=PATH"),
     ("file", "file:PATH (a file or a block device)"),
+    ("pool", crate::pool::FORM),
     ("null", "null: (nothing at all: the lab's own ceiling)"),
 ];
 
@@ -105,6 +107,8 @@ pub enum Target {
     Nbd(NbdTarget),
     /// A file or block device of this machine.
     File(PathBuf),
+    /// A pool that the lab makes in its own process.
+    Pool(PoolTarget),
     /// Completes at once.
     Null,
 }
@@ -155,6 +159,7 @@ impl fmt::Display for Target {
                 write!(formatter, "nbd+unix:///{export}?socket={}", path.display())
             }
             Target::File(path) => write!(formatter, "file:{}", path.display()),
+            Target::Pool(pool) => write!(formatter, "{}", pool.spec()),
             Target::Null => formatter.write_str("null:"),
         }
     }
@@ -199,6 +204,10 @@ fn parse(address: &str) -> Result<Target, Problem> {
         "file" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(problem("no path", form("file"))),
             path => Ok(Target::File(path.into())),
+        },
+        "pool" => match PoolSpec::parse(rest) {
+            Ok(spec) => Ok(Target::Pool(PoolTarget::new(spec))),
+            Err(wrong) => Err(problem(wrong, form("pool"))),
         },
         "null" if rest.is_empty() => Ok(Target::Null),
         "null" => Err(problem("null: takes nothing behind it", form("null"))),

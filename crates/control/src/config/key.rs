@@ -14,7 +14,7 @@ pub struct Key {
 }
 
 /// Every section by its title, with its keys, in the order of the reference.
-pub fn sections() -> [(&'static str, &'static [Key]); 9] {
+pub fn sections() -> [(&'static str, &'static [Key]); 10] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
@@ -22,6 +22,7 @@ pub fn sections() -> [(&'static str, &'static [Key]); 9] {
         ("[nvme]", super::nvme::KEYS),
         ("[[pool]]", super::pool::KEYS),
         ("members", super::pool::MEMBER_KEYS),
+        ("spinning", super::spinning::KEYS),
         ("[[volume]]", super::volume::KEYS),
         ("backing", super::volume::BACKING_KEYS),
         ("CHAP users", super::chap::KEYS),

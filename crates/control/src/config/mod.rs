@@ -1,8 +1,8 @@
 //! The configuration file: read, checked as a whole, and turned into plain types.
 //!
 //! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nbd` the section `[nbd]`, `nvme` the
-//! section `[nvme]`, `pool` each `[[pool]]`, `volume` each
-//! `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
+//! section `[nvme]`, `pool` each `[[pool]]`, `spinning` the disks that
+//! their members behave like, `volume` each `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
 //! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
 //! test. What concerns several sections stands in `check`.
 //!
@@ -22,6 +22,7 @@ mod pool;
 mod portal;
 mod secret;
 mod source;
+mod spinning;
 mod table;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,10 @@
 
 use super::error::Problems;
 use super::key::Key;
+use super::spinning;
 use super::table::{Table, Value};
 use super::volume::{file_path, is_device, is_name};
+use plane::layers::SpinningDisk;
 use plane::pool::Level;
 use plane::pool::format::{DEFAULT_UNIT, label};
 use std::ops::Range;
@@ -52,6 +54,12 @@ pub(super) const KEYS: &[Key] = &[
         default: "`true`",
         says: "Whether every block has a checksum, which is verified whenever it is read.",
     },
+    Key {
+        name: "spinning",
+        takes: "`{}` or the table below",
+        default: "none: as fast as they are",
+        says: "Each member takes the time of a disk that turns. For measuring.",
+    },
 ];
 
 pub(super) const MEMBER_KEYS: &[Key] = &[Key {
@@ -78,6 +86,8 @@ pub struct Pool {
     pub unit_bytes: u32,
     /// Whether every block has a checksum.
     pub integrity: bool,
+    /// The disk that each member behaves like.
+    pub spinning: Option<SpinningDisk>,
 }
 
 /// A member of a pool.
@@ -167,6 +177,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         spares,
         unit_bytes: unit_bytes.unwrap_or(DEFAULT_UNIT),
         integrity: table.value("integrity").and_then(|value| value.boolean(problems)).unwrap_or(true),
+        spinning: table.value("spinning").and_then(|value| spinning::read(problems, value)),
     };
     let place = |value: Option<Value<'_>>| value.map_or(table.span(), Value::span);
     let members = table.value("members");

@@ -137,7 +137,8 @@ pub fn destroy(members: &[PathBuf], pool: [u8; 16]) -> Result<Vec<PathBuf>, (Vec
 
 /// The plan of a pool whose members are there already.
 pub fn plan_of(pool: &survey::FoundPool) -> PoolPlan {
-    let member = |path: &Path| MemberPlan { place: Place::Path(path.to_owned()), create_bytes: None };
+    let member =
+        |path: &Path| MemberPlan { place: Place::Path(path.to_owned()), create_bytes: None, spinning: None };
     let label = &pool.label;
     PoolPlan {
         name: label.name.clone(),

@@ -90,7 +90,7 @@ impl Measured {
         (report.errors == 0).then_some(measured)
     }
 
-    fn iops(&self, direction: Direction) -> f64 {
+    pub(super) fn iops(&self, direction: Direction) -> f64 {
         match direction {
             Direction::Read => self.read_iops,
             Direction::Write => self.write_iops,
@@ -98,20 +98,20 @@ impl Measured {
     }
 }
 
-fn directions(load: &Load) -> impl Iterator<Item = Direction> {
+pub(super) fn directions(load: &Load) -> impl Iterator<Item = Direction> {
     let reads = (load.read_percent > 0).then_some(Direction::Read);
     let writes = (load.read_percent < 100).then_some(Direction::Write);
     reads.into_iter().chain(writes)
 }
 
 /// One target on one test, by rounds.
-fn series<'a>(measured: &'a [Measured], test: &str, target: &str) -> Vec<&'a Measured> {
+pub(super) fn series<'a>(measured: &'a [Measured], test: &str, target: &str) -> Vec<&'a Measured> {
     let mut found: Vec<_> = measured.iter().filter(|one| one.test == test && one.target == target).collect();
     found.sort_by_key(|one| one.round);
     found
 }
 
-fn figures(series: &[&Measured], direction: Direction) -> Vec<Figure> {
+pub(super) fn figures(series: &[&Measured], direction: Direction) -> Vec<Figure> {
     series.iter().map(|one| Figure { round: one.round, value: one.iops(direction) }).collect()
 }
 

@@ -54,6 +54,25 @@ pub fn table(report: &CompareReport) -> String {
     }
     line!(out, "");
     print_grid(&mut out, &grid);
+    if !report.effects.is_empty() {
+        let mut grid =
+            vec![head("effect of".to_owned(), ["from", "to"].map(str::to_owned).into_iter(), "factor")];
+        for effect in &report.effects {
+            let label = format!("{}, {}, {}", effect.factor, effect.test, effect.direction.name());
+            let values = [effect.from.clone(), effect.to.clone()];
+            let Spread { median, least, most } = effect.ratio;
+            let pairs = if effect.pairs > 1 { format!(", {} pairs", effect.pairs) } else { String::new() };
+            let ratio = format!(
+                "{} [{}..{}]{pairs}",
+                digits(median, FACTOR_DIGITS),
+                digits(least, SPREAD_DIGITS),
+                digits(most, SPREAD_DIGITS)
+            );
+            grid.push(head(label, values.into_iter(), &ratio));
+        }
+        line!(out, "");
+        print_grid(&mut out, &grid);
+    }
     let notes = notes(report);
     if !notes.is_empty() {
         line!(out, "\n{}", notes.trim_end());

@@ -5,6 +5,7 @@ pub mod iscsi;
 pub mod nbd;
 mod null;
 pub mod nvme;
+mod pool;
 mod send_queue;
 
 use std::io;
@@ -21,6 +22,7 @@ pub use iscsi::IscsiSession;
 pub use nbd::NbdSession;
 pub use null::NullSession;
 pub use nvme::NvmeSession;
+pub use pool::PoolSession;
 
 use crate::target::Target;
 
@@ -120,6 +122,9 @@ pub enum OpenError {
     /// The file.
     #[error("cannot be opened ({0}); hint: {1}")]
     File(#[source] io::Error, &'static str),
+    /// A pool of our own.
+    #[error(transparent)]
+    Pool(#[from] crate::pool::BedError),
 }
 
 /// Why an operation failed.
@@ -147,6 +152,9 @@ pub enum IoError {
         /// Dwords 0 and 1 of the completion.
         result: u64,
     },
+    /// A pool in this process said so.
+    #[error("{0}")]
+    Pool(Arc<plane::Error>),
     /// Task management ended it.
     #[error("the command was aborted")]
     Aborted,
@@ -169,6 +177,12 @@ pub enum IoError {
 impl From<io::Error> for IoError {
     fn from(error: io::Error) -> Self {
         IoError::System(Arc::new(error))
+    }
+}
+
+impl From<plane::Error> for IoError {
+    fn from(error: plane::Error) -> Self {
+        IoError::Pool(Arc::new(error))
     }
 }
 
@@ -198,6 +212,8 @@ pub enum Session {
     Nvme(NvmeSession),
     /// Of this machine.
     File(FileSession),
+    /// Of this process.
+    Pool(PoolSession),
     /// Nothing.
     Null(NullSession),
 }
@@ -210,6 +226,7 @@ impl Session {
             Target::Nbd(target) => Session::Nbd(NbdSession::open(ring, target, options).await?),
             Target::Nvme(target) => Session::Nvme(NvmeSession::open(ring, target, options).await?),
             Target::File(path) => Session::File(FileSession::open(ring, path)?),
+            Target::Pool(pool) => Session::Pool(PoolSession::open(ring, pool).await?),
             Target::Null => Session::Null(NullSession::new(ring, options.null_size)),
         })
     }
@@ -221,6 +238,7 @@ impl Session {
             Session::Nbd(session) => session.geometry(),
             Session::Nvme(session) => session.geometry(),
             Session::File(session) => session.geometry(),
+            Session::Pool(session) => session.geometry(),
             Session::Null(session) => session.geometry(),
         }
     }
@@ -232,6 +250,7 @@ impl Session {
             Session::Nbd(session) => session.read(offset, buffer).await,
             Session::Nvme(session) => session.read(offset, buffer).await,
             Session::File(session) => session.read(offset, buffer).await,
+            Session::Pool(session) => session.read(offset, buffer).await,
             Session::Null(session) => session.read(buffer).await,
         }
     }
@@ -243,6 +262,7 @@ impl Session {
             Session::Nbd(session) => session.write(offset, data, fua).await,
             Session::Nvme(session) => session.write(offset, data, fua).await,
             Session::File(session) => session.write(offset, &data, fua).await,
+            Session::Pool(session) => session.write(offset, &data, fua).await,
             Session::Null(session) => session.write(data).await,
         }
     }
@@ -254,6 +274,7 @@ impl Session {
             Session::Nbd(session) => session.flush().await,
             Session::Nvme(session) => session.flush().await,
             Session::File(session) => session.flush().await,
+            Session::Pool(session) => session.flush().await,
             Session::Null(session) => session.flush().await,
         }
     }
@@ -265,6 +286,7 @@ impl Session {
             Session::Nbd(session) => session.discard(offset, length).await,
             Session::Nvme(session) => session.discard(offset, length).await,
             Session::File(session) => session.discard(offset, length).await,
+            Session::Pool(session) => session.discard(offset, length).await,
             Session::Null(session) => session.flush().await,
         }
     }
@@ -284,7 +306,7 @@ impl Session {
             Session::Iscsi(session) => session.lost(),
             Session::Nbd(session) => session.lost(),
             Session::Nvme(session) => session.lost(),
-            Session::File(_) | Session::Null(_) => None,
+            Session::File(_) | Session::Pool(_) | Session::Null(_) => None,
         }
     }
 
@@ -294,6 +316,7 @@ impl Session {
             Session::Iscsi(session) => session.logout().await,
             Session::Nbd(session) => session.close().await,
             Session::Nvme(session) => session.shut_down().await,
+            Session::Pool(session) => session.close().await,
             Session::File(_) | Session::Null(_) => {}
         }
     }

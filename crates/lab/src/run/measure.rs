@@ -201,9 +201,11 @@ async fn open(ring: &Ring, part: &Part) -> Result<Vec<(u32, Session)>, LabError>
             depth: part.load.depth,
             ..part.open.clone()
         };
-        let opened = Session::open(ring, &part.target, &options).await;
         let failed = |source: OpenError| LabError::Open { target: part.target.to_string(), source };
-        let session = opened.map_err(failed)?;
+        let session = match sessions.first() {
+            Some((_, Session::Pool(open))) => Session::Pool(open.for_another()),
+            _ => Session::open(ring, &part.target, &options).await.map_err(failed)?,
+        };
         part.load
             .fits(&session.geometry())
             .map_err(|misfit| LabError::Job { problem: misfit.problem, hint: misfit.hint })?;

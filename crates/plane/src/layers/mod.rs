@@ -8,7 +8,7 @@ mod passthrough;
 mod stack;
 
 pub use count::{Count, Counted};
-pub use delay::Delay;
+pub use delay::{Delay, Order, Spindle, Spinning, SpinningDisk, SpinningDiskError};
 pub use fault::{Fault, Faults};
 pub use layer::Layer;
 pub use passthrough::Passthrough;

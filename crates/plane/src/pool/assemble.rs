@@ -2,6 +2,7 @@
 //! nobody's bytes are ever overwritten.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use ring::{Buffer, File, Ring};
 
@@ -10,9 +11,10 @@ use super::core::PoolCore;
 use super::format::{DEFAULT_CATALOGUE_BLOCKS, Label, VolumeEntry};
 use super::layout::members;
 use super::level::Level;
-use super::member::{Member, MemberError, Place};
+use super::member::{Layers, Member, MemberError, Place};
 use super::open::{Labelled, Pool, PoolError, PoolOptions, choose, newest, read_label, was_replaced};
 use crate::disk::FileError;
+use crate::layers::{Layer, Spindle, Spinning, SpinningDisk};
 use crate::limits::POOL_CLOSE_TIME;
 use crate::request::Request;
 use crate::volume::VolumeOptions;
@@ -47,6 +49,19 @@ pub struct MemberPlan {
     pub place: Place,
     /// Bytes of the file that is made when it is missing.
     pub create_bytes: Option<u64>,
+    /// The disk that it behaves like: for measuring.
+    pub spinning: Option<SpinningDisk>,
+}
+
+impl MemberPlan {
+    /// What lies over the member: one disk for all cores.
+    fn layers(&self) -> Result<Option<Layers>, PoolError> {
+        let Some(disk) = self.spinning.clone() else { return Ok(None) };
+        let spindle = Spindle::new(disk).map_err(MemberError::from)?;
+        Ok(Some(Arc::new(move |ring: &Ring| -> Vec<Box<dyn Layer>> {
+            vec![Box::new(Spinning { ring: ring.clone(), spindle: spindle.clone() })]
+        })))
+    }
 }
 
 /// A member that was named and is not in use.
@@ -92,11 +107,11 @@ pub async fn assemble(
 ) -> Result<(Assembled, MemberLocks), PoolError> {
     let mut found = Vec::with_capacity(plan.members.len());
     for member in &plan.members {
-        found.push(look(ring, &member.place).await?);
+        found.push(look(ring, &member.place, member.layers()?).await?);
     }
     let mut spares = Vec::with_capacity(plan.spares.len());
     for spare in &plan.spares {
-        spares.push(look(ring, &spare.place).await?);
+        spares.push(look(ring, &spare.place, spare.layers()?).await?);
     }
     if found.iter().chain(&spares).any(|found| matches!(found, Found::Labelled(..))) {
         import(ring, plan, found, spares, cores).await
@@ -105,8 +120,8 @@ pub async fn assemble(
     }
 }
 
-pub(super) async fn look(ring: &Ring, place: &Place) -> Result<Found, PoolError> {
-    let (member, lock) = match Member::open(ring, place.clone(), None, None).await {
+pub(super) async fn look(ring: &Ring, place: &Place, layers: Option<Layers>) -> Result<Found, PoolError> {
+    let (member, lock) = match Member::open(ring, place.clone(), None, layers).await {
         Ok(opened) => opened,
         Err(MemberError::File(FileError::Open { source, .. })) if source.kind() == ErrorKind::NotFound => {
             return Ok(Found::Missing);
@@ -244,7 +259,7 @@ async fn take(ring: &Ring, found: Found, plan: &MemberPlan) -> Result<Opened, Po
     if let Found::Blank(opened) = found {
         return Ok(opened);
     }
-    let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, None).await?;
+    let (member, lock) = Member::open(ring, plan.place.clone(), plan.create_bytes, plan.layers()?).await?;
     Ok(Opened { member, lock })
 }
 

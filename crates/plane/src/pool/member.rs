@@ -7,7 +7,7 @@ use ring::{File, FileOptions, Memory, Ring};
 
 use super::format::BLOCK;
 use crate::disk::{Disk, FileError, MemoryDisk, PreparedFile};
-use crate::layers::{Layer, Stack};
+use crate::layers::{Layer, SpinningDiskError, Stack};
 
 /// Where a member is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,12 @@ impl Member {
         Ok((Member { place, bytes, held: Held::File(file), layers }, Some(lock)))
     }
 
+    /// A member in memory that outlives it: for measuring the same pool again.
+    pub fn over(memory: Arc<Memory>, layers: Option<Layers>) -> Member {
+        let bytes = memory.length() / BLOCK as u64 * BLOCK as u64;
+        Member { place: Place::Memory(bytes), bytes, held: Held::Memory(memory), layers }
+    }
+
     /// Where it is.
     pub fn place(&self) -> &Place {
         &self.place
@@ -109,4 +115,7 @@ pub enum MemberError {
         /// Why.
         source: std::io::Error,
     },
+    /// The disk that it is to behave like.
+    #[error(transparent)]
+    Spinning(#[from] SpinningDiskError),
 }

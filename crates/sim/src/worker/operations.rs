@@ -189,7 +189,7 @@ impl Lane {
                 let result = session.raw(cdb, Buffer::empty(), zeroes.share()).await.0;
                 (id, result.map(|_| ()))
             }
-            Session::File(_) | Session::Null(_) => return,
+            Session::File(_) | Session::Pool(_) | Session::Null(_) => return,
         };
         self.end(id, &place, &Wish::Zero, result, &[]);
     }

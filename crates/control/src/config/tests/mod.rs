@@ -1,6 +1,7 @@
 //! What is read, and what is refused with which words.
 
 use super::*;
+use plane::layers::{Order, SpinningDisk};
 use plane::pool::Level;
 use proptest::prelude::*;
 use ring::CongestionControl;
@@ -41,6 +42,7 @@ integrity = false
 name = "quick"
 raid = "raid0"
 members = [{ memory = "64MiB" }, { memory = 67108864 }]
+spinning = { rpm = 10000, track_to_track_seek_us = 500, average_seek_us = 5000, full_stroke_seek_us = 10000, transfer_per_s = "150MB", read_ahead = 0, write_cache = "64MiB", order = "elevator" }
 [[volume]]
 name = "db.one:a-1"
 size = "9999998976"
@@ -184,6 +186,18 @@ fn every_key_of_a_pool_is_read() {
     assert_eq!((tank.member_bytes, tank.unit_bytes, tank.integrity), (Some(1 << 30), 128 << 10, false));
     assert_eq!(quick.members, [Member::Memory(64 << 20), Member::Memory(64 << 20)]);
     assert_eq!((quick.member_bytes, quick.unit_bytes, quick.integrity), (None, 64 << 10, true));
+    let spinning = SpinningDisk {
+        rpm: 10_000,
+        track_to_track_seek: Duration::from_micros(500),
+        average_seek: Duration::from_millis(5),
+        full_stroke_seek: Duration::from_millis(10),
+        transfer_bytes_per_s: 150_000_000,
+        read_ahead_bytes: 0,
+        write_cache_bytes: 64 << 20,
+        order: Order::Elevator,
+        seed: 0,
+    };
+    assert_eq!((&tank.spinning, &quick.spinning), (&None, &Some(spinning)));
 }
 
 #[test]

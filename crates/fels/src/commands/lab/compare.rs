@@ -7,12 +7,15 @@ use crate::message::{Failure, print};
 use clap::Args;
 use lab::Target;
 use lab::compare::{self, CompareOptions, CompareReport, NamedTarget};
+use lab::pool::{PoolSpec, PoolTarget};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
   fels lab compare nvme://127.0.0.1/nqn.2026-11.internal.fels:demo/1 nbd://127.0.0.1/demo --profile vmware --time 30
-  fels lab compare old=file:/dev/sdb new=file:/dev/sdc --rw randrw --rwmix 70 --bs 8k --rounds 7 --json both.json";
+  fels lab compare old=file:/dev/sdb new=file:/dev/sdc --rw randrw --rwmix 70 --bs 8k --rounds 7 --json both.json
+  fels lab compare 'pool:raid10,raid6?integrity=off,on' --rw randread --depth 32 --time 2 --rounds 5
+  fels lab compare 'pool:raid10,raid6?on=memory,/srv/tmp&size=1GiB' 'pool:raid10,raid6?spinning=7200&size=1GiB' --rw randwrite";
 
 /// Run one profile against several targets in turns, and print the factors between them
 ///
@@ -26,6 +29,10 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Compare {
     /// Two targets or more, the first is the base: addresses as of `fels lab run --target`, or name=address
+    ///
+    /// A pool that the lab makes for itself is pool:LEVEL?KEY=VALUE&..., with the keys members, on (memory, or a directory for
+    /// files), spinning (no, or revolutions a minute), order, cache, integrity, unit and size. Values may be lists with commas:
+    /// every combination is a target, and a table says what each key does. Its processor time is in that of the lab.
     #[arg(value_name = "[NAME=]URL", required = true, value_parser = named)]
     targets: Vec<Named>,
     /// A profile of `fels lab profiles`; without one, the flags below are the load
@@ -46,11 +53,11 @@ pub struct Compare {
     no_ceiling: bool,
 }
 
-/// A target, and its name if it was given one.
+/// A target, or pools that one address describes; and a name if one was given.
 #[derive(Clone, Debug, PartialEq)]
 struct Named {
     name: Option<String>,
-    target: Target,
+    targets: Vec<Target>,
 }
 
 fn named(text: &str) -> Result<Named, String> {
@@ -60,38 +67,66 @@ fn named(text: &str) -> Result<Named, String> {
     if name.is_some_and(|name| name.trim().is_empty()) {
         return Err("the name before the = is empty".to_owned());
     }
-    let target = address.parse::<Target>().map_err(|error| error.to_string())?;
-    Ok(Named { name: name.map(str::to_owned), target })
+    let lists = address.strip_prefix("pool:").and_then(|specs| PoolSpec::parse_all(specs).ok());
+    let targets = match lists {
+        Some(specs) => specs.into_iter().map(|spec| Target::Pool(PoolTarget::new(spec))).collect(),
+        None => vec![address.parse::<Target>().map_err(|error| error.to_string())?],
+    };
+    Ok(Named { name: name.map(str::to_owned), targets })
+}
+
+/// Every target, with the name that it was given: several of one address have it in front of their own.
+fn each(named: &[Named]) -> Vec<(Option<String>, &Target)> {
+    let specs: Vec<PoolSpec> =
+        named.iter().flat_map(|named| &named.targets).filter_map(spec).cloned().collect();
+    let mut pools = PoolSpec::names(&specs).into_iter();
+    let mut all = Vec::new();
+    for Named { name, targets } in named {
+        for target in targets {
+            let own = spec(target).and_then(|_| pools.next());
+            let name = match (name, own) {
+                (Some(name), Some(own)) if targets.len() > 1 => Some(format!("{name} {own}")),
+                (Some(name), _) => Some(name.clone()),
+                (None, own) => own,
+            };
+            all.push((name, target));
+        }
+    }
+    all
+}
+
+fn spec(target: &Target) -> Option<&PoolSpec> {
+    match target {
+        Target::Pool(pool) => Some(pool.spec()),
+        _ => None,
+    }
 }
 
 /// Names for the columns: what was given, or the scheme; with a number where that is not enough.
-fn names(targets: &[Named]) -> Vec<String> {
-    let scheme = |named: &Named| {
-        let address = named.target.to_string();
-        address.split(':').next().unwrap_or_default().to_owned()
-    };
+fn names(targets: &[(Option<String>, &Target)]) -> Vec<String> {
+    let scheme = |target: &Target| target.to_string().split(':').next().unwrap_or_default().to_owned();
     let plain: Vec<String> =
-        targets.iter().map(|named| named.name.clone().unwrap_or_else(|| scheme(named))).collect();
+        targets.iter().map(|(name, target)| name.clone().unwrap_or_else(|| scheme(target))).collect();
     let numbered = |(index, name): (usize, &String)| {
         let others = plain.iter().filter(|other| *other == name).count();
         let place = 1 + plain[..index].iter().filter(|other| *other == name).count();
-        let given = targets[index].name.is_some();
+        let given = targets[index].0.is_some();
         if others > 1 && !given { format!("{name}-{place}") } else { name.clone() }
     };
     plain.iter().enumerate().map(numbered).collect()
 }
 
 pub fn run(arguments: &Compare) -> Result<(), Failure> {
-    if arguments.targets.len() < 2 {
+    let targets = each(&arguments.targets);
+    if targets.len() < 2 {
         return Err(Failure::usage(
             "one target only: there is nothing to compare it with",
             "name another one behind it, or use `fels lab run`",
         ));
     }
-    let names = names(&arguments.targets);
-    let targets = arguments.targets.iter().zip(names);
-    let targets = targets.map(|(named, name)| {
-        arguments.open.complete(&named.target).map(|target| NamedTarget { name, target })
+    let names = names(&targets);
+    let targets = targets.into_iter().zip(names).map(|((_, target), name)| {
+        arguments.open.complete(target).map(|target| NamedTarget { name, target })
     });
     let options = CompareOptions {
         targets: targets.collect::<Result<_, _>>()?,
@@ -139,7 +174,7 @@ mod tests {
     use super::*;
 
     fn of(texts: &[&str]) -> Vec<String> {
-        names(&texts.iter().map(|text| named(text).unwrap()).collect::<Vec<_>>())
+        names(&each(&texts.iter().map(|text| named(text).unwrap()).collect::<Vec<_>>()))
     }
 
     #[test]
@@ -148,9 +183,17 @@ mod tests {
         assert_eq!(of(&["null:", unix, "disk=file:/a"]), ["null", "nbd+unix", "disk"]);
         assert_eq!(of(&["file:/a", "file:/b", "nbd://host/x"]), ["file-1", "file-2", "nbd"]);
         assert_eq!(of(&["file:/a=b"]), ["file"]);
-        assert_eq!(named(&format!("old={unix}")).unwrap().target.to_string(), unix);
-        for (text, part) in [("=null:", "is empty"), ("a=ftp://x", "hint: use one of"), ("old", "no scheme")]
-        {
+        assert_eq!(named(&format!("old={unix}")).unwrap().targets[0].to_string(), unix);
+        let pools = of(&["pool:raid10,raid6?integrity=on,off", "disks=pool:raid6?spinning=7200", "null:"]);
+        assert_eq!(pools[0], "raid10 integrity=on");
+        assert_eq!(pools[3], "raid6 spinning=no integrity=off");
+        assert_eq!(pools[4..], ["disks", "null"]);
+        for (text, part) in [
+            ("=null:", "is empty"),
+            ("a=ftp://x", "hint: use one of"),
+            ("old", "no scheme"),
+            ("pool:raid7,raid6", "no RAID level; hint: write it as pool:LEVEL"),
+        ] {
             let error = named(text).unwrap_err();
             assert!(error.contains(part), "{error}");
         }

@@ -219,6 +219,7 @@ fn make(
     let member = |candidate: &Candidate| MemberPlan {
         place: Place::Path(candidate.place.clone()),
         create_bytes: candidate.made.then_some(candidate.size_bytes),
+        spinning: None,
     };
     let plan = PoolPlan {
         name: arguments.name.clone(),

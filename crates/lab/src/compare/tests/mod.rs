@@ -46,6 +46,7 @@ fn report(names: &[&str], load: &Load, measured: &[Measured], ceilings: &[Measur
         interrupted: false,
         lost: Vec::new(),
         rows,
+        effects: Vec::new(),
         remarks,
         samples: Vec::new(),
         ceilings: Vec::new(),

@@ -64,7 +64,8 @@ fn path(index: usize) -> PathBuf {
 }
 
 fn plan(name: &str, level: Level, members: impl IntoIterator<Item = usize>) -> PoolPlan {
-    let member = |index| MemberPlan { place: Place::Path(path(index)), create_bytes: Some(MEMBER) };
+    let member =
+        |index| MemberPlan { place: Place::Path(path(index)), create_bytes: Some(MEMBER), spinning: None };
     let members = members.into_iter().map(member).collect();
     PoolPlan { name: name.into(), level, unit: 16 << 10, integrity: true, members, spares: Vec::new() }
 }
@@ -229,7 +230,8 @@ fn a_pool_that_was_closed_has_nothing_to_recover() {
 }
 
 fn with_spares(plan: &PoolPlan, spares: impl IntoIterator<Item = usize>) -> PoolPlan {
-    let spare = |index| MemberPlan { place: Place::Path(path(index)), create_bytes: Some(MEMBER) };
+    let spare =
+        |index| MemberPlan { place: Place::Path(path(index)), create_bytes: Some(MEMBER), spinning: None };
     PoolPlan { spares: spares.into_iter().map(spare).collect(), ..plan.clone() }
 }
 

@@ -33,7 +33,8 @@ impl Machine {
 
     /// Makes `tank` of three files and closes it in good order.
     fn make(&self, name: &str, members: [&str; 3]) {
-        let member = |path: &str| MemberPlan { place: place(path), create_bytes: Some(MEMBER) };
+        let member =
+            |path: &str| MemberPlan { place: place(path), create_bytes: Some(MEMBER), spinning: None };
         let plan = PoolPlan {
             name: name.to_owned(),
             level: Level::Raid5,

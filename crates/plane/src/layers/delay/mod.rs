@@ -1,4 +1,8 @@
-//! A layer that is slow on purpose: for tests, drills and models of slow disks.
+//! Layers that are slow on purpose: for tests, drills and models of slow disks.
+
+mod arm;
+mod spinning;
+mod spinning_disk;
 
 use std::time::Duration;
 
@@ -6,6 +10,9 @@ use ring::Ring;
 
 use crate::layers::{Layer, Next};
 use crate::request::{Io, Request};
+
+pub use spinning::{Spindle, Spinning};
+pub use spinning_disk::{Order, SpinningDisk, SpinningDiskError};
 
 /// Waits before it passes reads, writes and flushes on.
 pub struct Delay {
@@ -48,3 +55,6 @@ impl Layer for Delay {
         self.after(self.flush, request, next)
     }
 }
+
+#[cfg(test)]
+mod tests;
