@@ -144,13 +144,13 @@ struct PoolReport {
     closed_in_good_order: bool,
     sentence: String,
     volumes: usize,
-    members: Vec<Slot>,
+    members: Vec<MemberReport>,
     unfit: Vec<Other>,
     configuration: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Slot {
+struct MemberReport {
     slot: usize,
     place: Option<PathBuf>,
     condition: String,
@@ -169,7 +169,7 @@ pub fn json(found: &Survey) -> Report {
     };
     let pool = |pool: &FoundPool| {
         let survival = pool.survival();
-        let slot = |(slot, found): (usize, &offline::survey::FoundSlot)| Slot {
+        let slot = |(slot, found): (usize, &offline::survey::FoundSlot)| MemberReport {
             slot,
             place: found.place.clone(),
             condition: found.condition(),
