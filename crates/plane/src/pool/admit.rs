@@ -85,7 +85,9 @@ pub async fn admit(
     let pool = handle.status().name;
     handle.check_out(slot)?;
     let before = handle.place(slot);
-    if let Some(other) = handle.slot_at(&place).filter(|other| *other != slot) {
+    // Memory of one size is not one place.
+    let is_path = matches!(place, Place::Path(_));
+    if let Some(other) = handle.slot_at(&place).filter(|other| is_path && *other != slot) {
         return Err(AdmitError::InPlace { place, pool, slot: other });
     }
     // The lock belongs to the open file, not to the process: the same place could not be locked once more.
