@@ -12,12 +12,12 @@ use super::column::{Block, Columns};
 use super::core::PoolCore;
 use super::events::Counters;
 use super::findings::{Findings, Found};
-use super::format::transaction::Update;
+use super::format::transaction::{Update, restamp};
 use super::format::{BLOCK, Cause, Kind, LOST, UNWRITTEN, UpdateHead, block_entry};
 use super::join::join;
 use super::journal::{Blocks, Change, Changes, Entries};
 use super::layout::{Row, Slots, members, set};
-use crate::request::Request;
+use crate::request::{Flags, Request};
 
 /// Numbers that a member that is away may have seen beyond those that are here: the transactions that were under way, one
 /// for each core. They are not given again, else its old parts would be taken for those of new transactions when it is back.
@@ -132,11 +132,15 @@ impl PoolCore {
         findings: &Findings,
         uneven: &mut Vec<Place>,
     ) {
-        for replay in self.read_updates(found).await {
+        let updates = self.read_updates(found).await;
+        if updates.iter().all(|replay| self.is_made(replay)) {
+            self.complete_parts(found, &updates).await;
+        }
+        for replay in updates {
             let head = replay.head;
             let gone = self.gone(head.row);
             let place = (head.row, replay.positions());
-            if is_made(Row::new(self.geometry(), head.row), gone, head.touched, replay.right) {
+            if self.is_made(&replay) {
                 if self.make(replay, gone).await {
                     uneven.push(place);
                 }
@@ -145,6 +149,52 @@ impl PoolCore {
                 uneven.push(place);
             } else {
                 Counters::count(&self.shared.counters.dropped);
+            }
+        }
+    }
+
+    fn is_made(&self, replay: &Replay) -> bool {
+        let (row, touched) = (replay.head.row, replay.head.touched);
+        is_made(Row::new(self.geometry(), row), self.gone(row), touched, replay.right)
+    }
+
+    /// The slots that take part in an update and have no right part of it.
+    fn lacking(&self, replay: &Replay) -> Slots {
+        replay.head.touched & !self.gone(replay.head.row) & !replay.right
+    }
+
+    /// Gives every member its part of a transaction that is about to be made from fewer of them: with the next cut in between,
+    /// blocks would lie in their places of which the journal beside them says nothing.
+    async fn complete_parts(&self, found: &Found, updates: &[Replay]) {
+        let lacking = updates.iter().fold(0, |lacking, replay| lacking | self.lacking(replay));
+        let mut payloads: Vec<(usize, Option<Vec<u8>>)> =
+            members(lacking).map(|slot| (slot, Some(Vec::new()))).collect();
+        for replay in updates.iter().filter(|replay| replay.head.kind == Kind::Write && lacking != 0) {
+            let columns = self.complete(replay, self.gone(replay.head.row), false).await;
+            for (slot, payload) in
+                payloads.iter_mut().filter(|(slot, _)| replay.head.touched & 1 << slot != 0)
+            {
+                let mut states = columns.states(*slot).iter().zip(replay.wanted(*slot));
+                // One of which a later update is in its place was complete once: then that later one is in all journals.
+                if states.all(|(state, wanted)| *state == Block::Good || matches!(*wanted, LOST | UNWRITTEN))
+                {
+                    payload.iter_mut().for_each(|payload| payload.extend_from_slice(columns.bytes(*slot)));
+                } else {
+                    *payload = None;
+                }
+            }
+        }
+        let parts = payloads.into_iter().filter_map(|(slot, payload)| {
+            let part = found.parts.iter().find(|part| part.slot == slot)?;
+            Some((slot, completed(found, slot, part.place, &payload?)))
+        });
+        let (slots, writes): (Vec<usize>, Vec<Request>) = parts.unzip();
+        let answers = join(slots.iter().zip(writes).map(|(slot, write)| self.ask(*slot, write))).await;
+        for (slot, answer) in slots.into_iter().zip(answers) {
+            if let Err(trouble) = answer.result
+                && !self.fail(slot, Cause::WriteError, &trouble)
+            {
+                self.shared.fail_stop("the journal could not be completed");
             }
         }
     }
@@ -288,6 +338,16 @@ impl PoolCore {
         let mended = columns.mend();
         columns.write_again(&mended).await;
     }
+}
+
+/// Writes the part of a slot that lacks it, with its blocks, where it has to be.
+fn completed(found: &Found, slot: usize, place: u64, payload: &[u8]) -> Request {
+    let mut bytes = Buffer::new(found.header.len() + payload.len());
+    let (header, blocks) = bytes.split_at_mut(found.header.len());
+    header.copy_from_slice(&found.header);
+    blocks.copy_from_slice(payload);
+    restamp(header, slot as u16, place, (payload.len() / BLOCK) as u32);
+    Request::write(place, bytes).with(Flags::FUA)
 }
 
 /// Whether a block of a part is what its entry says.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use ring::sim::{Node, World};
 use ring::{Buffer, File, Reactor, Ring};
@@ -115,6 +116,18 @@ impl Bed {
         let (core, disks, locks) = opened.unwrap()?;
         self.running = Some(Running { core, disks, locks, reactor });
         Ok(())
+    }
+
+    /// Opens the pool, and cuts the power after a while, whether it is open or not.
+    pub fn cut_opening(&mut self, after: Duration) {
+        let reactor = self.machine.reactor();
+        let (ring, places) = (reactor.ring().clone(), self.places());
+        reactor.ring().spawn_later(async move {
+            let (members, _locks) = members(&ring, places, None).await;
+            drop(Pool::open(&ring, "tank", members, 1).await);
+        });
+        self.world.run_for(after).unwrap();
+        self.power_cut();
     }
 
     /// Begins a write, which nobody waits for.

@@ -401,3 +401,32 @@ fn a_segment_is_used_again_when_the_labels_say_that_it_is_of_no_use() {
         .unwrap();
     assert!(times > 10, "{times}");
 }
+
+/// A recovery put blocks in place on a member whose own journal had no part of them: after another cut, without the member that
+/// had the part, they had their new content and their old entries.
+#[test]
+fn a_recovery_that_is_cut_leaves_nothing_in_its_place_that_the_journal_beside_it_has_not() {
+    for (level, slots) in [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 3), (Level::Raid6, 4)] {
+        for moment in 0..100 {
+            let mut bed = Bed::new(600 + moment, level, slots, 16 << 10);
+            bed.write(0, &bytes(1)).unwrap();
+            bed.settle();
+            // The journal forgets it.
+            bed.world.run_for(Duration::from_secs(30)).unwrap();
+            bed.machine.slow_down(&bed.path(slots - 1), 10_000);
+            bed.begin_write(0, &bytes(2));
+            bed.world.run_for(Duration::from_millis(2)).unwrap();
+            bed.power_cut();
+            bed.machine.slow_down(&bed.path(slots - 1), 1);
+            bed.cut_opening(Duration::from_micros(moment * 250));
+            bed.machine.detach(&bed.path(0));
+            bed.start().unwrap();
+            let read = bed.read(0, BLOCK);
+            assert!(
+                read == Ok(bytes(1)) || read == Ok(bytes(2)),
+                "{level}, moment {moment}: {:?}",
+                read.map(|_| ())
+            );
+        }
+    }
+}
