@@ -177,6 +177,23 @@ impl Model {
         }
     }
 
+    /// The sectors were read of a pool that has failed: they hold something that they may hold. It may be gone again with the
+    /// next cut, as such a pool could not make durable what its journal had.
+    pub fn glance(&self, run: Run, bytes: &[u8]) -> Result<(), Failure> {
+        for (index, bytes) in bytes.chunks_exact(SECTOR).enumerate() {
+            let number = run.first + index;
+            let value = value_of(bytes, number);
+            let sector = &self.sectors[number];
+            if !sector.iter().any(|candidate| Some(candidate.value) == value && candidate.over.is_none()) {
+                return Err(Failure(format!(
+                    "sector {number} has {}, but may only have {sector:?}",
+                    describe(value, bytes)
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Nothing is under way, and the sectors were read: from now on they hold that. `kept`: it is not only in the journal.
     pub fn settle(&mut self, run: Run, bytes: &[u8], kept: bool) -> Result<(), Failure> {
         let begun = self.begin_read();

@@ -424,7 +424,9 @@ impl History {
             Run { first: self.base(volume) + bytes.start as usize / SECTOR, count: buffer.len() / SECTOR };
         // An opening with enough members puts everything in its place.
         let kept = !self.control.atlas.borrow().is_broken();
-        let settled = self.control.model.borrow_mut().settle(run, &buffer, kept);
+        let has_failed = self.machine.handle().status().has_failed;
+        let mut model = self.control.model.borrow_mut();
+        let settled = if has_failed { model.glance(run, &buffer) } else { model.settle(run, &buffer, kept) };
         settled.map_err(|Failure(why)| {
             Failure(format!("reading volume {volume} back at {}: {why}", bytes.start))
         })?;
