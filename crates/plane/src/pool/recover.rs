@@ -178,7 +178,9 @@ impl PoolCore {
                 // One of which a later update is in its place was complete once: then that later one is in all journals.
                 if states.all(|(state, wanted)| *state == Block::Good || matches!(*wanted, LOST | UNWRITTEN))
                 {
-                    payload.iter_mut().for_each(|payload| payload.extend_from_slice(columns.bytes(*slot)));
+                    if let Some(payload) = payload {
+                        payload.extend_from_slice(columns.bytes(*slot));
+                    }
                 } else {
                     *payload = None;
                 }
