@@ -195,6 +195,8 @@ async fn play(ring: Ring, portal: SocketAddr, bytes: Vec<u8>) {
 fn plan() -> Plan {
     let never = Duration::from_secs(3600);
     Plan {
+        shards: 1,
+        pools: Vec::new(),
         offers: vec![Offer {
             volume: VolumeOptions {
                 name: "demo".into(),
