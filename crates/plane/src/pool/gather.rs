@@ -58,9 +58,10 @@ impl Part {
         Part { job: job.clone(), at, offset, length, zeroes }
     }
 
-    /// Its bytes of the row.
+    /// The bytes of the row whose blocks change: whole blocks, as one that is changed in part has no old bytes that may be
+    /// read while it is written.
     pub(super) fn bytes(&self) -> Range<usize> {
-        self.offset..self.offset + self.length
+        self.offset / BLOCK * BLOCK..(self.offset + self.length).next_multiple_of(BLOCK)
     }
 
     /// Whether it makes zeroes.
