@@ -173,3 +173,17 @@ impl Gather {
         self.spare.borrow_mut().push(list);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_keeps_readers_off_the_whole_of_its_blocks() {
+        let gather = Gather::default();
+        let job = gather.begin(Buffer::zeroed(512));
+        assert_eq!(Part::new(&job, 0, BLOCK + 512, 512).bytes(), BLOCK..2 * BLOCK);
+        assert_eq!(Part::new(&job, 0, BLOCK - 256, 512).bytes(), 0..2 * BLOCK);
+        assert_eq!(Part::new(&job, 0, BLOCK, BLOCK).bytes(), BLOCK..2 * BLOCK);
+    }
+}

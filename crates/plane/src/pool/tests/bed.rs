@@ -27,7 +27,6 @@ pub struct Bed {
     pub slots: usize,
     pub unit: u32,
     pub volume: u64,
-    integrity: bool,
     /// Slots whose first members are not given to the pool any more.
     left: Vec<usize>,
     /// Further members that are given to it.
@@ -46,11 +45,6 @@ struct Running {
 impl Bed {
     /// A pool with one volume, served.
     pub fn new(seed: u64, level: Level, slots: usize, unit: u32) -> Bed {
-        Bed::with_integrity(true, seed, level, slots, unit)
-    }
-
-    /// The same with or without checksums.
-    pub fn with_integrity(integrity: bool, seed: u64, level: Level, slots: usize, unit: u32) -> Bed {
         let world = World::new(seed);
         let machine = world.node("machine");
         let mut bed = Bed {
@@ -60,7 +54,6 @@ impl Bed {
             slots,
             unit,
             volume: 0,
-            integrity,
             left: Vec::new(),
             more: Vec::new(),
             running: None,
@@ -87,7 +80,7 @@ impl Bed {
             name: "tank".into(),
             level: self.level,
             unit: self.unit,
-            integrity: self.integrity,
+            integrity: true,
             catalogue_blocks: 1,
             journal_bytes: Some(256 << 10),
         }

@@ -430,18 +430,3 @@ fn a_recovery_that_is_cut_leaves_nothing_in_its_place_that_the_journal_beside_it
         }
     }
 }
-
-/// Without checksums the rest of a block that was erased and is changed in part was read from its place, before it was written there:
-/// what had been erased was back.
-#[test]
-fn the_rest_of_a_block_that_is_being_written_is_not_what_was_erased() {
-    let bed = Bed::with_integrity(false, 700, Level::Single, 1, 16 << 10);
-    bed.write(0, &bytes(7)).unwrap();
-    bed.settle();
-    bed.erase(0, BLOCK as u64).unwrap();
-    bed.settle();
-    bed.write(0, &[1; 512]).unwrap();
-    // Acknowledged, and on its way to its place.
-    assert_eq!(bed.read(BLOCK as u64 - 512, 512), Ok(vec![0; 512]));
-    assert_eq!(bed.read(0, 512), Ok(vec![1; 512]));
-}
