@@ -8,10 +8,10 @@ SHELL := /bin/bash
 DATA := fels-data
 
 # What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
-# initiators, and an emulator to boot a kernel in.
+# initiators, an emulator to boot a kernel in, and what others monitor with.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
                  qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio \
-                 valgrind
+                 valgrind prometheus
 # What the side-by-side needs: the other servers, and the clients that are not ours.
 PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux libisal2
 

@@ -109,7 +109,8 @@ pub struct Options {
 pub enum Side {
     /// Measure P and Q of RAID 5 and 6 with every kernel of this processor beside isa-l, if it is installed
     Parity(ParityOptions),
-    /// Measure what RAID levels and checksums cost, on pools in memory without a network, and hold that against the bars
+    /// Measure what RAID levels and checksums cost, on pools in memory, without a network and over NBD and NVMe/TCP, and hold that
+    /// against the bars
     Pools(PoolsOptions),
     /// Drive the stack of a volume on a file from within its own thread, and print what was reached as JSON
     #[command(hide = true)]
@@ -199,7 +200,7 @@ pub struct ParityOptions {
 /// How pools are measured.
 #[derive(Debug, Args)]
 pub struct PoolsOptions {
-    /// Rows to measure, by a part of the name, such as `4k-read raid10 / raid6`, `raid6 plain` or `parity` [default: all]
+    /// Rows to measure, by a part of the name, such as `4k-read raid10 / raid6`, `raid6 plain`, `nvme` or `parity` [default: all]
     #[arg(long, value_delimiter = ',')]
     pub rows: Vec<String>,
 
@@ -215,9 +216,33 @@ pub struct PoolsOptions {
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u64).range(32..=1_048_576))]
     pub size: u64,
 
-    /// A first look: small volumes, three rounds of 30 ms
-    #[arg(long, conflicts_with_all = ["rounds", "milliseconds", "size"])]
+    /// A first look: small volumes, three rounds of 30 ms, one level served for one round
+    #[arg(long, conflicts_with_all = ["rounds", "milliseconds", "size", "served_rounds"])]
     pub quick: bool,
+
+    /// The Fels binary that serves pools, and whose lab is the client
+    #[arg(long, default_value = "target/release/fels")]
+    pub fels: PathBuf,
+
+    /// Measured rounds of each row over a network
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub served_rounds: u32,
+
+    /// Seconds of each turn over a network, after a third of a second of warm-up
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+
+    /// Core of the servers
+    #[arg(long, default_value_t = 0)]
+    pub server_core: u32,
+
+    /// Core of their clients
+    #[arg(long, default_value_t = 1)]
+    pub client_core: u32,
+
+    /// First port to try for the servers, on 127.0.0.1
+    #[arg(long, default_value_t = 14100, value_parser = clap::value_parser!(u16).range(1024..=60000))]
+    pub port_base: u16,
 
     /// Name of this machine in the report [default: the host name]
     #[arg(long)]
@@ -237,6 +262,11 @@ impl PoolsOptions {
     /// Milliseconds of a turn, with `--quick` considered.
     pub fn milliseconds(&self) -> u64 {
         if self.quick { 30 } else { self.milliseconds }
+    }
+
+    /// Rounds over a network, with `--quick` considered.
+    pub fn served_rounds(&self) -> u32 {
+        if self.quick { 1 } else { self.served_rounds }
     }
 
     /// MiB of a volume, with `--quick` considered.

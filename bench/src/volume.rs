@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plane::Request;
-use plane::volume::{Backing, Channel, Volume, VolumeOptions};
+use plane::volume::{Backing, Channel, Limits, Volume, VolumeOptions};
 use ring::{Buffer, File, Instant, Options, Reactor, Ring};
 
 use crate::error::Error;
@@ -118,9 +118,11 @@ async fn open(ring: &Ring, path: PathBuf) -> Result<(Channel, Option<File>), Err
         bytes: bytes - bytes % u64::from(BLOCK),
         block_size: BLOCK,
         backing: Backing::File(path),
+        limits: Limits::default(),
+        may_grow: false,
         faults: None,
     };
-    let (volume, lock) = Volume::prepare(ring, options, &mut []).await.map_err(failed)?;
+    let (volume, lock) = Volume::prepare(ring, options, &[]).await.map_err(failed)?;
     if volume.is_direct() != Some(true) {
         return Err(failed("its file system has no direct I/O"));
     }

@@ -12,7 +12,7 @@ use plane::core::{Core, Offer, Plan, Portals, prepare};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::Peers;
-use plane::volume::{Backing, VolumeOptions};
+use plane::volume::{Backing, Limits, VolumeOptions};
 use ring::sim::World;
 use ring::{Ring, SendList, Socket};
 use wire::iscsi::IscsiName;
@@ -204,6 +204,8 @@ fn plan() -> Plan {
                 bytes: 1 << 20,
                 block_size: 512,
                 backing: Backing::Memory,
+                limits: Limits::default(),
+                may_grow: false,
                 faults: None,
             },
             target_name: IscsiName::parse("iqn.2026-11.internal.fels:demo").expect("a good name"),

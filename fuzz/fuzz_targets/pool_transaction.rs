@@ -39,7 +39,7 @@ fn check(bytes: &[u8], geometry: &Geometry) {
     let mut payload = u32::from(transaction.header_blocks);
     for update in transaction.updates() {
         let head = update.head;
-        assert!(head.row < geometry.rows);
+        assert!(geometry.has_row(head.row));
         assert!(u32::from(head.position) + u32::from(head.columns) <= geometry.blocks_per_unit());
         assert_eq!(update.payload, payload);
         payload += head.payload_blocks(transaction.head.slot);

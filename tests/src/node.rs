@@ -313,6 +313,11 @@ impl Node {
         std::fs::read_to_string(self.folder.path().join("stdout")).unwrap_or_default()
     }
 
+    /// Its configuration as it stands in its file now.
+    pub fn configuration(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("fels.toml")).expect("the configuration")
+    }
+
     /// The data directory.
     pub fn data(&self) -> &Path {
         &self.data

@@ -34,6 +34,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mount", "mount"),
     ("nbdcopy", "libnbd-bin"),
     ("nbdinfo", "libnbd-bin"),
+    ("promtool", "prometheus"),
     ("qemu-img", "qemu-utils"),
     ("qemu-io", "qemu-utils"),
     ("qemu-system-x86_64", "qemu-system-x86"),

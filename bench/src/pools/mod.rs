@@ -1,8 +1,9 @@
 //! `bench pools`: what levels and checksums cost. Pools in memory are driven by the thread that runs them, in turn within every round,
-//! so that nothing but the pool is in the figures.
+//! so that nothing but the pool is in the figures; and some are `served`, as those who use them see them.
 
 mod drive;
 mod report;
+mod served;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -23,6 +24,7 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::stats::{Spread, float};
 use drive::{Load, Reached, slice};
+use served::Served;
 
 /// Members of every level that takes so many.
 const MEMBERS: u16 = 6;
@@ -130,7 +132,10 @@ struct Report {
     rounds: u32,
     milliseconds: u64,
     size_mib: u64,
+    /// Without a transport.
     results: Vec<Figures>,
+    /// Through one.
+    served: Vec<Served>,
     /// Why there is no isa-l beside the kernels of parity.
     without_isal: Option<String>,
     bars: Vec<Bar>,
@@ -142,8 +147,14 @@ pub fn run(options: &PoolsOptions) -> Result<(), Error> {
         groups(options.size() << 20).into_iter().filter_map(|group| group.wanted_of(&options.rows)).collect();
     let with_parity =
         options.rows.is_empty() || options.rows.iter().any(|row| "parity".contains(row.as_str()));
-    if groups.is_empty() && !with_parity {
+    if groups.is_empty() && !with_parity && !served::is_wanted(options) {
         return Err(Error::Options("no row is called so".to_owned()));
+    }
+    if served::is_wanted(options) && !options.fels.exists() {
+        let fels = options.fels.display();
+        return Err(Error::Options(format!(
+            "there is no {fels} to serve pools; `cargo build --release -p fels` makes it"
+        )));
     }
     let mut machine = Machine::read(options.label.as_deref());
     let (mut results, mut bars) = (Vec::new(), Vec::new());
@@ -152,6 +163,8 @@ pub fn run(options: &PoolsOptions) -> Result<(), Error> {
         bars.extend(measured.iter().filter_map(|result| group.bar(result)));
         results.extend(measured);
     }
+    let served = served::measure(options)?;
+    bars.extend(served.iter().filter_map(Served::bar));
     let mut without_isal = None;
     if with_parity {
         let parity = arithmetic::against_isal(options.quick)?;
@@ -170,8 +183,16 @@ pub fn run(options: &PoolsOptions) -> Result<(), Error> {
         }
     }
     let (rounds, milliseconds) = (options.rounds(), options.milliseconds());
-    let report =
-        Report { machine, rounds, milliseconds, size_mib: options.size(), results, without_isal, bars };
+    let report = Report {
+        machine,
+        rounds,
+        milliseconds,
+        size_mib: options.size(),
+        results,
+        served,
+        without_isal,
+        bars,
+    };
     let text = report::text(&report);
     print!("{text}");
     if let Some(directory) = &options.out {

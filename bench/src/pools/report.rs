@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::served::Served;
 use super::{Figures, Report};
 use crate::error::Error;
 use crate::machine::Machine;
@@ -31,13 +32,23 @@ pub fn text(report: &Report) -> String {
     // Writing to a String does not fail.
     let _ = writeln!(
         text,
-        "Pools of 6 members in memory (single 1, raid1 2), volumes of {} MiB; one thread drives and runs them, without a network; {} rounds of {} ms in \
-         turn. `plain` has no checksums. CPU is that of the thread, the load included; `by CPU` is the \
-         ratio of the CPU times, which tells more than that of the throughput when others use the core.\n",
-        report.size_mib, report.rounds, report.milliseconds
+        "Pools of 6 members in memory (single 1, raid1 2), volumes of {} MiB. `plain` has no checksums. `by CPU` is the ratio of the CPU \
+         times, which tells more than that of the throughput when others use the core.",
+        report.size_mib
     );
     if !report.results.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nWithout a transport: one thread drives and runs them, {} rounds of {} ms in turn; CPU is that of the thread, the load \
+             included.\n",
+            report.rounds, report.milliseconds
+        );
         text += &results(&report.results);
+    }
+    if !report.served.is_empty() {
+        text += "\nThrough a transport: each served by a process of its own on one core, the lab on another, depth 32, in turn; CPU is that \
+                 of the server for each request. A client whose core is full while the server's is not hides what the server could do.\n\n";
+        text += &served(&report.served);
     }
     if let Some(why) = &report.without_isal {
         let _ = writeln!(text, "\nwithout isa-l: {why}\nhint: `make bench-peers` installs it");
@@ -71,6 +82,34 @@ fn results(results: &[Figures]) -> String {
         cells
     });
     table(&["load", "pool", "k/s", "MiB/s", "CPU us", "spread", "ratio", "spread", "by CPU", "spread"], rows)
+}
+
+fn served(results: &[Served]) -> String {
+    let range =
+        |spread: &Spread, digits: usize| format!("({:.digits$}..{:.digits$})", spread.min, spread.max);
+    let rows = results.iter().map(|served| {
+        let mut cells = vec![served.load.clone(), served.contender.clone()];
+        cells.extend([
+            format!("{:.1}", served.iops.median / 1e3),
+            format!("{:.0}", served.mib_per_s.median),
+            format!("{:.2}", served.server_us.median),
+            range(&served.server_us, 2),
+        ]);
+        cells.extend(
+            [served.server_percent, served.client_percent, served.others_percent]
+                .map(|percent| format!("{percent:.0}")),
+        );
+        if let Some(ratio) = &served.ratio {
+            cells.extend([format!("{:.3} of {}", ratio.median, served.base), range(ratio, 3)]);
+        }
+        if let Some(ratio) = &served.cpu_ratio {
+            cells.extend([format!("{:.3}", ratio.median), range(ratio, 3)]);
+        }
+        cells
+    });
+    let head = ["load", "pool", "k/s", "MiB/s", "CPU us", "spread", "server %", "client %", "others %"];
+    let head: Vec<&str> = head.into_iter().chain(["ratio", "spread", "by CPU", "spread"]).collect();
+    table(&head, rows)
 }
 
 /// Writes the text and every sample into the latest run of this day and machine below `out`, or a new one if that has pools

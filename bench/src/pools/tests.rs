@@ -2,13 +2,19 @@
 
 use super::*;
 
-fn options() -> PoolsOptions {
+pub fn options() -> PoolsOptions {
     PoolsOptions {
         rows: Vec::new(),
         rounds: 2,
         milliseconds: 2,
         size: 32,
         quick: false,
+        fels: "target/release/fels".into(),
+        served_rounds: 2,
+        seconds: 1,
+        server_core: 0,
+        client_core: 1,
+        port_base: 14100,
         label: None,
         out: None,
     }

@@ -4,9 +4,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab::pool::PoolSpec;
+
 use super::{Place, Protocol, Running, START_DEADLINE, Serving, VOLUME};
 use crate::error::Error;
 use crate::process::{CommandLine, Process};
+
+/// Name of the pool.
+const POOL: &str = "tank";
 
 /// Where the bytes of the volumes live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +20,30 @@ pub enum Backing {
     Memory,
     /// In a file.
     File(PathBuf),
+    /// On a pool whose members are in its memory.
+    Pool(PoolSpec),
+}
+
+impl Backing {
+    /// The key of a volume that says so.
+    fn key(&self) -> String {
+        match self {
+            Self::Memory => "backing = { memory = true }".to_owned(),
+            Self::File(path) => format!("backing = {{ file = \"{}\" }}", path.display()),
+            Self::Pool(_) => format!("pool = \"{POOL}\""),
+        }
+    }
+
+    /// The pool, if there is one.
+    fn table(&self) -> String {
+        let Self::Pool(spec) = self else { return String::new() };
+        let member = format!("{{ memory = {} }}", spec.member_bytes());
+        let members = vec![member; usize::from(spec.members)].join(", ");
+        format!(
+            "\n[[pool]]\nname = \"{POOL}\"\nraid = \"{}\"\nunit = {}\nintegrity = {}\nmembers = [{members}]\n",
+            spec.level, spec.unit_bytes, spec.integrity
+        )
+    }
 }
 
 /// What differs between the rows.
@@ -24,16 +53,13 @@ pub struct FelsOptions {
     pub shards: u32,
     /// Volumes; the first is the one that is measured.
     pub volumes: u32,
-    /// Of all volumes; a file is only good for one.
+    /// Of all volumes; a file, or a pool, is only good for one.
     pub backing: Backing,
 }
 
 /// The configuration file.
 fn configuration(options: &FelsOptions, data: &Path, volume_bytes: u64, port: u16) -> String {
-    let backing = match &options.backing {
-        Backing::Memory => "{ memory = true }".to_owned(),
-        Backing::File(path) => format!("{{ file = \"{}\" }}", path.display()),
-    };
+    let key = options.backing.key();
     let mut text = format!(
         "data = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [\"127.0.0.1:{port}\"]\n\n[nvme]\nlisten = [\"127.0.0.1:{}\"]\n\
          discovery = []\n\n[nbd]\nlisten = [\"127.0.0.1:{}\"]\n",
@@ -42,10 +68,10 @@ fn configuration(options: &FelsOptions, data: &Path, volume_bytes: u64, port: u1
         port + 1,
         port + 2,
     );
+    text += &options.backing.table();
     for number in 0..options.volumes {
         let name = if number == 0 { VOLUME.to_owned() } else { format!("{VOLUME}-{number}") };
-        let _infallible =
-            write!(text, "\n[[volume]]\nname = \"{name}\"\nsize = {volume_bytes}\nbacking = {backing}\n");
+        let _infallible = write!(text, "\n[[volume]]\nname = \"{name}\"\nsize = {volume_bytes}\n{key}\n");
     }
     text
 }
@@ -90,6 +116,18 @@ mod tests {
         {
             assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
         }
+    }
+
+    #[test]
+    fn a_pool_has_members_that_hold_the_volume() {
+        let spec =
+            PoolSpec { integrity: false, size_bytes: 64 << 20, ..PoolSpec::new(plane::pool::Level::Raid6) };
+        let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Pool(spec) };
+        let text = configuration(&options, Path::new("/d"), 64 << 20, 3000);
+        for part in ["raid = \"raid6\"", "integrity = false", "pool = \"tank\"", "unit = 65536"] {
+            assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
+        }
+        assert_eq!(text.matches("{ memory = 34603008 }").count(), 6, "{text}");
     }
 
     #[test]

@@ -1,14 +1,25 @@
 //! Desired state: the configuration, checked as a whole, and the node made from it.
 
+pub mod administration;
 pub mod api;
+pub mod audit;
+pub mod collect;
 pub mod config;
+pub mod diff;
+pub mod live;
+pub mod moment;
 pub mod node;
 pub mod offline;
+pub mod people;
 mod plan;
 pub mod size;
 pub mod state;
+pub mod store;
+pub mod tls;
+mod whole;
 
 pub use config::{Config, ConfigErrors};
 pub use node::{Node, start};
 pub use plane::core::Portals;
 pub use state::{DataDirectory, StateError, VolumeId};
+pub use store::Store;

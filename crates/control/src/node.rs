@@ -11,10 +11,14 @@ use plane::pool::Assembled;
 use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
 
+use crate::administration::Administration;
 use crate::api;
 use crate::config::Config;
-use crate::plan::plan;
+use crate::live::Plane;
+use crate::plan::{plan, served};
 use crate::state::DataDirectory;
+use crate::store::pending::settle_files;
+use crate::store::{Document, Store};
 
 /// How long initiators get to log out by themselves when the node stops.
 const GRACE: Duration = Duration::from_secs(1);
@@ -80,11 +84,14 @@ struct Stop {
 
 type Started<T> = Result<T, StartError>;
 
-/// Starts the node that `config` describes.
-pub fn start(config: &Config) -> Result<Node, StartError> {
+/// Starts the node that `document` describes, which was read from `store`.
+pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
+    let config = &document.config;
     let data = DataDirectory::open(&config.data)
         .map_err(|error| StartError { message: error.to_string(), hint: error.hint() })?;
-    let plan = plan(config, &data);
+    let pending = settle_files(data.path(), config).map_err(|error| StartError::from_text(&error))?;
+    let may_grow = |name: &str| pending.grown.iter().any(|grown| grown.volume == name);
+    let plan = plan(config, data.node_id(), may_grow);
     let (peers, mails) = Peers::new(config.shards);
     let mut mails = mails.into_iter();
     let (tell_prepared, prepared) = mpsc::channel();
@@ -107,6 +114,23 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
             portals = open;
         }
     }
+    tell_of_volumes(config, &prepared);
+    warn_of_pools_for_measuring(config);
+    let live = Arc::new(Plane::new(peers.clone(), prepared.pools.clone(), data.node_id()));
+    let (is_pending, http) = (!pending.is_empty(), config.http.clone());
+    let administration = Arc::new(Administration::new(store, document, &data, live, pending));
+    if is_pending {
+        settle_pools(&administration)?;
+    }
+    let context = api::Context::new(prepared.pools.clone(), peers.clone(), administration, portals.clone());
+    let api =
+        api::start(data.path(), http.as_ref(), context).map_err(|error| StartError::from_text(&error))?;
+    tell_of_doors(&api);
+    Ok(Node { portals, pools: prepared.pools, peers, threads, api, _data: data })
+}
+
+/// Says what is served, and what not over which protocol.
+fn tell_of_volumes(config: &Config, prepared: &Prepared) {
     for volume in &prepared.volumes {
         let way = match volume.is_direct() {
             Some(true) => "direct I/O",
@@ -115,9 +139,8 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
         };
         tracing::info!(volume = volume.name(), bytes = volume.options().bytes, "serving, {way}");
     }
-    warn_of_pools_for_measuring(config);
     if config.nbd.is_some() {
-        for volume in config.volumes.iter().filter(|volume| !volume.nbd) {
+        for volume in served(config).filter(|volume| !volume.nbd) {
             tracing::info!(
                 volume = volume.name,
                 "not served over NBD, which asks nobody who he is; `nbd = true` on the volume would"
@@ -125,17 +148,33 @@ pub fn start(config: &Config) -> Result<Node, StartError> {
         }
     }
     if config.nvme.is_some() {
-        for volume in config.volumes.iter().filter(|volume| !volume.nvme.is_offered) {
+        for volume in served(config).filter(|volume| !volume.nvme.is_offered) {
             tracing::info!(
                 volume = volume.name,
                 "not served over NVMe, which has no authentication yet; `nvme = true` with `hosts` on the volume would"
             );
         }
     }
-    let context = api::Context::new(prepared.pools.clone(), peers.clone());
-    let api = api::start(data.path(), context).map_err(|error| StartError::from_text(&error))?;
+}
+
+/// Says where it is administered.
+fn tell_of_doors(api: &api::Server) {
     tracing::info!("administered on {}", api.path().display());
-    Ok(Node { portals, pools: prepared.pools, peers, threads, api, _data: data })
+    for address in api.http() {
+        tracing::info!(
+            "administered on {address}, {}",
+            if api.is_encrypted() { "with TLS" } else { "without TLS" }
+        );
+    }
+}
+
+/// Completes or undoes on pools what a node that died was doing.
+fn settle_pools(administration: &Administration) -> Result<(), StartError> {
+    let failed =
+        |error| StartError { message: format!("no reactor for the administration: {error}"), hint: None };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    runtime.block_on(administration.settle_pools());
+    Ok(())
 }
 
 /// Nobody is to find out by losing data, or by waiting, that a pool was meant for measuring.
@@ -204,13 +243,14 @@ fn first_shard(
         Err(error) => return drop(tell_prepared.send(Err(StartError::from_text(&error)))),
     };
     let ring = reactor.ring().clone();
-    let (prepared, locks) = match reactor.block_on(async move { prepare(&ring, plan).await }) {
+    let (prepared, live) = match reactor.block_on(async move { prepare(&ring, plan).await }) {
         Ok(prepared) => prepared,
         Err(error) => return drop(tell_prepared.send(Err(StartError::from_text(&error)))),
     };
     tell_prepared.send(Ok(prepared.clone())).ok();
     run(0, &reactor, &prepared, peers, mail, |core| {
-        core.shard.install(locks.members().clone());
+        core.shard.install(live.members().clone());
+        core.shard.install(live.clone());
         let listening = listen(core, portals).map(Some).map_err(|error| StartError::from_text(&error));
         let listens = listening.is_ok();
         tell_ready.send(listening).ok();
@@ -277,6 +317,11 @@ impl Node {
     /// The pools, in the order of the configuration.
     pub fn pools(&self) -> &[Assembled] {
         &self.pools
+    }
+
+    /// The control API, as it is served.
+    pub fn api(&self) -> &api::Server {
+        &self.api
     }
 
     /// The socket of the control API.

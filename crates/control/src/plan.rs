@@ -12,23 +12,35 @@ use plane::volume::{Backing as PlaneBacking, VolumeOptions};
 use wire::iscsi::IscsiName;
 
 use crate::config::{Backing, ChapUser, Config, Member, Pool, Volume};
-use crate::state::DataDirectory;
+use crate::state::NodeId;
 
 /// "Never" for a timer that is switched off.
 const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// What the configuration wishes for.
-pub fn plan(config: &Config, data: &DataDirectory) -> Plan {
+///
+/// `may_grow` says of which volumes the bytes may be fewer than it says, and are made as many.
+pub fn plan(config: &Config, node: NodeId, may_grow: impl Fn(&str) -> bool) -> Plan {
+    let offer = |volume: &Volume| {
+        let mut offer = offer(config, volume, node);
+        offer.volume.may_grow = may_grow(&volume.name);
+        offer
+    };
     Plan {
         shards: config.shards,
         pools: config.pools.iter().map(pool).collect(),
-        offers: config.volumes.iter().map(|volume| offer(config, volume, data)).collect(),
+        offers: served(config).map(offer).collect(),
         discovery: authentication(&config.iscsi.discovery_chap, None),
         iscsi: IscsiOptions {
             nop_interval: config.iscsi.nop_interval.unwrap_or(NEVER),
             nop_timeout: config.iscsi.nop_timeout,
         },
     }
+}
+
+/// The volumes that are not switched off.
+pub fn served(config: &Config) -> impl Iterator<Item = &Volume> {
+    config.volumes.iter().filter(|volume| volume.enabled)
 }
 
 /// The seed of the first spare that behaves like a disk that turns: behind those of all members.
@@ -56,7 +68,8 @@ fn pool(pool: &Pool) -> PoolPlan {
     }
 }
 
-fn offer(config: &Config, volume: &Volume, data: &DataDirectory) -> Offer {
+/// How a volume of a node that is as `config` says is offered.
+pub fn offer(config: &Config, volume: &Volume, node: NodeId) -> Offer {
     let backing = match &volume.backing {
         Backing::File(path) => PlaneBacking::File(path.clone()),
         Backing::Device(path) => PlaneBacking::Device(path.clone()),
@@ -67,10 +80,12 @@ fn offer(config: &Config, volume: &Volume, data: &DataDirectory) -> Offer {
     Offer {
         volume: VolumeOptions {
             name: volume.name.clone(),
-            id: *data.volume_id(&volume.name).as_bytes(),
+            id: *node.volume_id(&volume.name).as_bytes(),
             bytes: volume.size_bytes,
             block_size: volume.block_size,
             backing,
+            limits: volume.limits,
+            may_grow: false,
             faults: None,
         },
         target_name: name(&volume.target_name()),

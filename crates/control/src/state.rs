@@ -201,11 +201,6 @@ impl DataDirectory {
     pub fn node_id(&self) -> NodeId {
         self.node_id
     }
-
-    /// The identity of the volume `name`.
-    pub fn volume_id(&self, name: &str) -> VolumeId {
-        self.node_id.volume_id(name)
-    }
 }
 
 /// Adds what was tried to an error of the system.

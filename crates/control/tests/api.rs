@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use control::api::client::Client;
 use control::api::model::{Jobs, PoolState, Pools};
-use control::{Config, Node, api, start};
+use control::{Node, Store, api, start};
 use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 use serde_json::Value;
@@ -27,8 +27,14 @@ pool = "tank"
 "#;
 
 fn node(directory: &Path) -> Node {
-    let text = format!("data = \"{}\"\n{CONFIG}", directory.display());
-    start(&Config::parse(&text, "fels.toml").unwrap()).unwrap()
+    begun(directory, CONFIG)
+}
+
+fn begun(directory: &Path, text: &str) -> Node {
+    std::fs::write(directory.join("fels.toml"), text).unwrap();
+    let store = Store::of_directory(directory).unwrap();
+    let document = store.read().unwrap();
+    start(store, document).unwrap()
 }
 
 /// Sends bytes, and gives all that comes back until the node closes the connection.
@@ -90,18 +96,28 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
     for (template, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
             let path = template.replace("{pool}", "none").replace("{slot}", "0").replace("{id}", "0");
+            let path = path.replace("{user}", "none").replace("{token}", "none").replace("{volume}", "none");
             let (status, head, body) = ask(&socket, &method.to_uppercase(), &path, b"");
             // A path that is not routed has another sentence.
             let says = String::from_utf8(body).unwrap();
+            let heard = [
+                "this node has no pool none",
+                "this node has no volume none",
+                "the volume has no name",
+                "there is no configuration in it",
+                "there is no user none",
+                "none has no token",
+                "nothing was sent",
+            ];
             assert!(
-                status == 200 || says.contains("this node has no pool none"),
+                status == 200 || heard.iter().any(|words| says.contains(words)),
                 "{method} {path}: {head}\n{says}"
             );
             assert_ne!(status, 405, "{method} {path}");
             count += 1;
         }
     }
-    assert_eq!(count, 12, "the count of all ways to ask");
+    assert_eq!(count, 38, "the count of all ways to ask");
     node.shutdown().unwrap();
 }
 
@@ -132,6 +148,91 @@ fn a_pool_is_told_and_its_members_go_and_come_back() {
     assert!(gone.contains("no node runs in"), "{gone}");
 }
 
+/// Waits until all members of the pool have everything.
+fn in_sync(client: &Client) -> api::model::Pool {
+    for _ in 0..600 {
+        let pool: api::model::Pool = client.get("/v1/pools/tank").unwrap();
+        if pool.state == PoolState::Ok {
+            return pool;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("not in sync in time");
+}
+
+/// A node with a pool of this level, whose members are files in its directory.
+fn extended(raid: &str, further: &[&str]) -> (tempfile::TempDir, Node, Client, api::model::Change) {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().display().to_string();
+    let config = format!(
+        "shards = 1\n[iscsi]\nlisten = [\"127.0.0.1:0\"]\n[[pool]]\nname = \"tank\"\nraid = \"{raid}\"\n\
+         members = [\"m0\", \"m1\", \"m2\", \"m3\"]\nmember_size = \"8MiB\"\n"
+    );
+    let config = if raid == "raid10" { config } else { config.replace(", \"m2\", \"m3\"", "") };
+    let node = begun(directory.path(), &config);
+    let client = Client::new(directory.path()).unwrap();
+    let places: Vec<_> = further.iter().map(|name| format!("{data}/{name}")).collect();
+    let wish = serde_json::json!({ "places": places, "dry_run": true });
+    let planned: api::model::Change = client.post("/v1/pools/tank/members", &wish).unwrap();
+    assert!(!planned.done && planned.steps[0].starts_with("make "), "{planned:?}");
+    assert!(places.iter().all(|place| !Path::new(place).exists()));
+    let wish = serde_json::json!({ "places": places });
+    let change: api::model::Change = client.post("/v1/pools/tank/members", &wish).unwrap();
+    assert!(change.done, "{change:?}");
+    assert_eq!(change.configuration, planned.configuration, "the plan has what it becomes");
+    (directory, node, client, change)
+}
+
+/// Starts the node anew with the table that was printed.
+fn again(directory: &Path, change: &api::model::Change) -> Node {
+    let table = change.configuration.as_ref().unwrap();
+    begun(directory, &format!("shards = 1\n[iscsi]\nlisten = [\"127.0.0.1:0\"]\n{table}"))
+}
+
+#[test]
+fn a_mirror_is_extended_and_found_again_with_the_table_that_was_printed() {
+    let (directory, node, client, change) = extended("raid1", &["m2"]);
+    assert_eq!(change.pool.members.len(), 3);
+    let pool = in_sync(&client);
+    assert_eq!(pool.sentence, "all 3 members are in sync; any 2 members may fail");
+    let data = directory.path().display().to_string();
+    let refused = |wish: Value, words: &str| {
+        let error = client.post::<api::model::Change>("/v1/pools/tank/members", &wish).unwrap_err();
+        assert!(error.to_string().contains(words) && error.hint().is_some(), "{error}: {:?}", error.hint());
+    };
+    refused(serde_json::json!({}), "nobody said which");
+    refused(serde_json::json!({ "places": ["m9"] }), "not an absolute path");
+    refused(serde_json::json!({ "places": [format!("{data}/m2")] }), "is in use");
+    let (one, other) = (format!("{data}/m3"), format!("{data}/m4"));
+    refused(serde_json::json!({ "places": [one, one] }), "named twice");
+    refused(serde_json::json!({ "places": [one, other] }), "at most 4 members");
+    refused(serde_json::json!({ "places": [one], "member_bytes": 1 << 20 }), "have 8388608 bytes");
+    std::fs::write(&one, "dear friend").unwrap();
+    refused(serde_json::json!({ "places": [one] }), "something else on it");
+    std::fs::write(&other, vec![0; 4 << 20]).unwrap();
+    refused(serde_json::json!({ "places": [other] }), "members of this pool have");
+    node.shutdown().unwrap();
+    let node = again(directory.path(), &change);
+    assert_eq!(client.get::<api::model::Pool>("/v1/pools/tank").unwrap().members.len(), 3);
+    node.shutdown().unwrap();
+}
+
+#[test]
+fn a_pool_of_pairs_gets_room_and_is_found_again_with_the_table_that_was_printed() {
+    let (directory, node, client, change) = extended("raid10", &["m4", "m5"]);
+    let before = client.get::<api::model::Pool>("/v1/pools/tank").unwrap();
+    assert_eq!((before.members.len(), before.state), (6, PoolState::Ok));
+    assert_eq!(before.sentence, "all 6 members are in sync; any one member may fail");
+    let odd = serde_json::json!({ "places": [directory.path().join("m6")] });
+    let error = client.post::<api::model::Change>("/v1/pools/tank/members", &odd).unwrap_err();
+    assert!(error.to_string().contains("in pairs") && error.hint().is_some(), "{error}");
+    node.shutdown().unwrap();
+    let node = again(directory.path(), &change);
+    let after: api::model::Pool = client.get("/v1/pools/tank").unwrap();
+    assert_eq!((after.size_bytes, after.free_bytes), (before.size_bytes, before.size_bytes));
+    node.shutdown().unwrap();
+}
+
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("v1".to_owned()),
@@ -140,6 +241,14 @@ fn word() -> impl Strategy<Value = String> {
         Just("members".to_owned()),
         Just("scrub".to_owned()),
         Just("jobs".to_owned()),
+        Just("users".to_owned()),
+        Just("tokens".to_owned()),
+        Just("password".to_owned()),
+        Just("audit?limit=0".to_owned()),
+        Just("volumes".to_owned()),
+        Just("demo".to_owned()),
+        Just("configuration".to_owned()),
+        Just("status".to_owned()),
         (0..99_u64).prop_map(|number| number.to_string()),
         Just(u64::MAX.to_string()),
         "[a-z0-9._~%-]{0,12}",
@@ -155,7 +264,41 @@ fn path() -> impl Strategy<Value = String> {
         prop::collection::vec(word(), 0..7).prop_map(|words| format!("/{}", words.join("/"))),
         (slot, verb).prop_map(|(slot, verb)| format!("/v1/pools/tank/members/{slot}/{verb}")),
         Just("/v1/pools/tank/scrub".to_owned()),
+        Just("/v1/pools/tank/members".to_owned()),
+        Just("/v1/volumes".to_owned()),
+        Just("/v1/volumes/demo".to_owned()),
+        Just("/v1/configuration".to_owned()),
+        "/v1/configuration\\?[a-z=&%]{0,12}",
     ]
+}
+
+/// Wishes of volumes and configurations, most of them wrong.
+fn volume_wish() -> impl Strategy<Value = Value> {
+    let size = prop_oneof![
+        Just(serde_json::json!("1MiB")),
+        Just(serde_json::json!(0)),
+        any::<u64>().prop_map(Value::from),
+        "\\PC{0,6}".prop_map(Value::from)
+    ];
+    let text =
+        prop_oneof!["\\PC{0,9}".prop_map(Value::from), Just(Value::Null), Just(serde_json::json!(["a"]))];
+    let key = prop_oneof![
+        Just("alias"),
+        Just("name"),
+        Just("pool"),
+        Just("backing"),
+        Just("limits"),
+        Just("enabled"),
+        Just("chap")
+    ];
+    (size, text, key, any::<bool>()).prop_map(|(size, text, key, dry_run)| {
+        let mut keys = serde_json::json!({ "name": "fuzz", "size": size, "backing": { "null": true } });
+        keys[key] = text.clone();
+        serde_json::json!({ "volume": keys, "set": { "size": size, key: text }, "text": text, "dry_run": dry_run })
+    }).prop_flat_map(|whole| {
+        let parts = ["volume", "set", "text"].map(|part| serde_json::json!({ part: whole[part], "dry_run": whole["dry_run"] }));
+        prop::sample::select(parts.to_vec())
+    })
 }
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
@@ -174,8 +317,14 @@ fn body() -> impl Strategy<Value = Vec<u8>> {
     });
     prop_oneof![
         Just(Vec::new()),
+        any::<u64>().prop_map(|bytes| {
+            serde_json::json!({ "places": ["/nonexistent/member", "/dev/null"], "member_bytes": bytes })
+                .to_string()
+                .into_bytes()
+        }),
         any::<bool>().prop_map(|dry_run| serde_json::json!({ "dry_run": dry_run }).to_string().into_bytes()),
         wish.prop_map(|wish| wish.to_string().into_bytes()),
+        volume_wish().prop_map(|wish| wish.to_string().into_bytes()),
         prop::collection::vec(any::<u8>(), 0..200),
         Just(b"{\"dry_run\":1}".to_vec()),
         Just("[".repeat(5000).into_bytes()),
@@ -189,7 +338,8 @@ fn nothing_that_is_asked_makes_it_fail_and_every_answer_is_documented() {
     let node = node(directory.path());
     let socket = node.control_socket().to_owned();
     let document = serde_json::to_value(api::document()).unwrap();
-    let method = prop_oneof![Just("GET"), Just("POST"), Just("DELETE"), Just("PUT"), Just("BREW")];
+    let method =
+        prop_oneof![Just("GET"), Just("POST"), Just("DELETE"), Just("PUT"), Just("PATCH"), Just("BREW")];
     let mut runner = TestRunner::new(Cases { cases: 400, failure_persistence: None, ..Cases::default() });
     let asked = runner.run(&(method, path(), body()), |(method, path, body)| {
         let (status, head, answer) = ask(&socket, method, &path, &body);

@@ -65,9 +65,14 @@ fn the_links_of_the_pages_lead_somewhere() {
         "docs/guides/chap.md",
         "docs/guides/nbd.md",
         "docs/guides/pools.md",
+        "docs/guides/people.md",
+        "docs/guides/volumes.md",
+        "docs/formats/store.md",
         "docs/reference/commands.md",
         "docs/reference/control-api.md",
         "docs/formats/data-directory.md",
+        "docs/formats/people.md",
+        "docs/formats/audit.md",
     ] {
         let here = root().join(path);
         for link in page(path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {

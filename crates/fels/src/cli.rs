@@ -1,6 +1,9 @@
 //! The commands and where each one goes. Flags stand beside the command that they belong to.
 
-use crate::commands::{check, completions, lab, pool, serve};
+use crate::commands::{
+    apply, audit, cert, check, completions, dump, initiator, lab, man, pool, portal, serve, status, token,
+    user, volume,
+};
 use crate::message::Failure;
 use clap::builder::Styles;
 use clap::builder::styling::AnsiColor;
@@ -16,7 +19,8 @@ const AFTER_HELP: &str = "\
 Begin with:
   fels check --config fels.toml    says what is wrong with a configuration
   fels serve --config fels.toml    serves its volumes, and prints how to connect to each
-  fels pool status                 says how its pools are
+  fels volume create demo --size 1GiB   makes one more while it runs
+  fels status                      says how it is, and what to do next
 
 Exit codes: 0 all is well, 1 something failed, 2 the command line is wrong, 130 stopped without draining.";
 
@@ -32,9 +36,20 @@ pub struct Cli {
 pub enum Command {
     Serve(serve::Arguments),
     Check(check::Arguments),
+    Status(status::Arguments),
+    Volume(Box<volume::Arguments>),
     Pool(Box<pool::Arguments>),
+    Initiator(initiator::Arguments),
+    Portal(portal::Arguments),
+    Apply(apply::Arguments),
+    Dump(dump::Arguments),
+    User(user::Arguments),
+    Token(token::Arguments),
+    Audit(audit::Arguments),
+    Cert(cert::Arguments),
     Lab(lab::Arguments),
     Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 impl Command {
@@ -42,9 +57,20 @@ impl Command {
         match self {
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
+            Self::Status(arguments) => status::run(&arguments),
+            Self::Volume(arguments) => volume::run(&arguments),
             Self::Pool(arguments) => pool::run(&arguments),
+            Self::Initiator(arguments) => initiator::run(&arguments),
+            Self::Portal(arguments) => portal::run(&arguments),
+            Self::Apply(arguments) => apply::run(&arguments),
+            Self::Dump(arguments) => dump::run(&arguments),
+            Self::User(arguments) => user::run(&arguments),
+            Self::Token(arguments) => token::run(&arguments),
+            Self::Audit(arguments) => audit::run(&arguments),
+            Self::Cert(arguments) => cert::run(&arguments),
             Self::Lab(arguments) => lab::run(&arguments),
             Self::Completions(arguments) => completions::run(&arguments),
+            Self::Man(arguments) => man::run(&arguments),
         }
     }
 }
@@ -71,16 +97,23 @@ mod tests {
             commands.extend(command.get_subcommands().cloned());
         }
     }
+
     #[test]
-    fn the_reference_has_every_command_of_pools() {
+    fn the_reference_has_every_command() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/commands.md");
         let reference = std::fs::read_to_string(path).unwrap();
         let command = Cli::command();
-        let pool = command.find_subcommand("pool").unwrap();
-        for subcommand in pool.get_subcommands() {
-            let about = subcommand.get_about().unwrap();
-            let row = format!("| `fels pool {}` | {about} |\n", subcommand.get_name());
-            assert!(reference.contains(&row), "it lacks {row}");
+        for subcommand in command.get_subcommands() {
+            let inner: Vec<_> = subcommand.get_subcommands().collect();
+            let name = subcommand.get_name();
+            let rows = match &inner[..] {
+                [] => vec![(name.to_owned(), subcommand)],
+                inner => inner.iter().map(|one| (format!("{name} {}", one.get_name()), *one)).collect(),
+            };
+            for (name, one) in rows {
+                let row = format!("| `fels {name}` | {} |\n", one.get_about().unwrap());
+                assert!(reference.contains(&row), "it lacks {row}");
+            }
         }
     }
 }

@@ -65,6 +65,11 @@ impl Failure {
         Self { messages: vec![message], code: FAILED }
     }
 
+    /// Several messages.
+    pub fn of(messages: Vec<Message>) -> Self {
+        Self { messages, code: FAILED }
+    }
+
     /// An error and its causes in one sentence.
     pub fn caused(error: &dyn std::error::Error, hint: Option<&str>) -> Self {
         let mut sentence = error.to_string();
@@ -163,7 +168,7 @@ mod tests {
         let failure = Failure::from(errors);
         assert_eq!(
             failure.messages[0].render("error", "31", false),
-            "error: fels.toml:1:1: unknown key `blocks` at the top level\n  1 | blocks = 1\n    | ^^^^^^\nhint: the keys here are `data`, `shards`, `iscsi`, `nbd`, `nvme`, `pool`, `volume`\n"
+            "error: fels.toml:1:1: unknown key `blocks` at the top level\n  1 | blocks = 1\n    | ^^^^^^\nhint: the keys here are `data`, `shards`, `iscsi`, `nbd`, `nvme`, `http`, `pool`, `volume`\n"
         );
         assert_eq!(failure.code(), FAILED);
     }

@@ -176,6 +176,7 @@ fn what_cannot_be_is_refused_with_a_hint_and_nothing_is_made() {
         (&["import", "--dir", "."], 1, "no member of a pool was found"),
         (&["status"], 1, "no node runs in fels-data"),
         (&["scrub", "tank", "--data", "."], 1, "no node runs in ."),
+        (&["add", "tank", "a", "--data", "."], 1, "no node runs in ."),
     ] {
         let (ended, _, err) = run(directory.path(), arguments);
         assert_eq!(ended, code, "{arguments:?}: {err}");

@@ -1,4 +1,5 @@
-//! The arithmetic of RAID 5 and RAID 6, and nothing else: no I/O, no layout, no allocation.
+//! The arithmetic of pools, and nothing else: no I/O, no layout, no allocation. It is that of RAID 5 and RAID 6, and the checksum
+//! of blocks ([`crc32c`]).
 //!
 //! A stripe has data columns `D_0 .. D_n-1` and one or two of parity, all of the same length:
 //!
@@ -19,6 +20,7 @@
 //!
 //! It is a crate of its own because vector instructions need `unsafe`: beside `ring` the only crate of Fels that has any.
 
+mod checksum;
 mod column;
 mod gf;
 mod kernel;
@@ -28,6 +30,7 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+pub use checksum::{copy_crc32c, crc32c};
 pub use column::Column;
 pub use kernel::{GRANULE, Kernel, MAX_DATA_COLUMNS};
 pub use recover::Unrecoverable;

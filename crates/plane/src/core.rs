@@ -9,16 +9,16 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use ring::{CongestionControl, File, Listener, PooledFuture, Ring};
+use ring::{CongestionControl, Listener, PooledFuture, Ring};
 use wire::iscsi::IscsiName;
 
+use crate::live::Live;
 use crate::pool::{Assembled, MemberLocks, PoolCore, PoolCores, PoolPlan, assemble};
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
-use crate::session::iscsi::{IscsiOptions, Node, Service, Target, Targets};
+use crate::session::iscsi::{IscsiOptions, Node, Service};
 use crate::session::nbd;
 use crate::session::nvme;
-use crate::session::scsi::Unit;
 use crate::shard::{Mail, Peers, Shard};
 use crate::spread::accept;
 use crate::volume::{Channel, OpenError, Volume, VolumeOptions};
@@ -74,24 +74,10 @@ pub struct Prepared {
     pub nvme: Arc<nvme::Node>,
 }
 
-/// Keeps volumes and members of pools from other processes; lives on the core that prepared them.
-pub struct Locks {
-    _volumes: Vec<File>,
-    members: Rc<MemberLocks>,
-}
-
-impl Locks {
-    /// Those of members, which change as members come and go.
-    pub fn members(&self) -> &Rc<MemberLocks> {
-        &self.members
-    }
-}
-
-/// Checks, makes and locks what the volumes live in: pools first, then the volumes in their order.
-pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenError> {
-    let (mut volumes, mut targets, mut locks) = (Vec::new(), Vec::new(), Vec::new());
+/// Checks, makes and locks what the volumes live in: pools first, then the volumes in their order. What has to live as long
+/// as the node is in [`Live`], for the first core to install.
+pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Rc<Live>), OpenError> {
     let member_locks = MemberLocks::default();
-    let (mut exports, mut subsystems) = (Vec::new(), Vec::new());
     let mut pools = Vec::with_capacity(plan.pools.len());
     for pool in &plan.pools {
         let (pool, members) = assemble(ring, pool, plan.shards).await?;
@@ -99,51 +85,21 @@ pub async fn prepare(ring: &Ring, plan: Plan) -> Result<(Prepared, Locks), OpenE
         member_locks.append(members);
     }
     let cores = pool_cores(0, ring, &pools)?;
-    for (index, offer) in plan.offers.into_iter().enumerate() {
-        let (volume, lock) = Volume::prepare(ring, offer.volume, &mut pools).await?;
+    let pools: Arc<[Assembled]> = pools.into();
+    let live = Live::new(pools.clone(), member_locks, plan.discovery);
+    let mut volumes = Vec::with_capacity(plan.offers.len());
+    for offer in plan.offers {
+        let (volume, lock) = Volume::prepare(ring, offer.volume.clone(), &pools).await?;
         let write_cache = volume.stack(ring, &cores)?.geometry().write_cache;
-        if let Some(nqn) = &offer.subsystem {
-            add_namespace(&mut subsystems, nqn, index, volume.id(), &offer.hosts);
-        }
-        if offer.nbd {
-            exports.push(nbd::Export {
-                name: volume.name().to_owned(),
-                description: offer.alias.clone().unwrap_or_default(),
-                volume: index,
-            });
-        }
-        targets.push(Arc::new(Target {
-            unit: Unit::new(offer.target_name.as_str(), write_cache),
-            name: offer.target_name,
-            alias: offer.alias,
-            volume: index,
-            authentication: offer.authentication,
-            initiators: offer.initiators,
-        }));
-        volumes.push(Arc::new(volume));
-        locks.extend(lock);
+        let volume = Arc::new(volume);
+        volumes.push(volume.clone());
+        live.enter(offer, volume, lock, write_cache);
     }
-    let iscsi = Node::new(Targets::new(targets, plan.discovery), plan.iscsi);
-    let nbd = nbd::Node::new(nbd::Exports::new(exports));
-    let nvme = nvme::Node::new(subsystems.into_iter().map(Arc::new).collect());
-    let locks = Locks { _volumes: locks, members: Rc::new(member_locks) };
-    Ok((Prepared { pools: pools.into(), volumes, iscsi, nbd, nvme }, locks))
-}
-
-/// Adds a volume to the subsystem that it names, which has its namespaces in the order of the offers. A host may use a
-/// subsystem that all of its volumes let it use.
-fn add_namespace(
-    subsystems: &mut Vec<nvme::Subsystem>,
-    nqn: &str,
-    volume: usize,
-    id: [u8; 16],
-    hosts: &[String],
-) {
-    let place = subsystems.iter().position(|subsystem| subsystem.nqn == nqn).unwrap_or_else(|| {
-        subsystems.push(nvme::Subsystem::new(nqn, id));
-        subsystems.len() - 1
-    });
-    subsystems[place].add(volume, id, hosts);
+    let lists = live.lists();
+    let iscsi = Node::new(lists.targets, plan.iscsi);
+    let nbd = nbd::Node::new(lists.exports);
+    let nvme = nvme::Node::new(lists.subsystems.into_iter().map(Arc::new).collect());
+    Ok((Prepared { pools, volumes, iscsi, nbd, nvme }, Rc::new(live)))
 }
 
 fn pool_cores(index: usize, ring: &Ring, pools: &[Assembled]) -> Result<Vec<Rc<PoolCore>>, OpenError> {

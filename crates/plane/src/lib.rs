@@ -6,8 +6,10 @@
 pub mod core;
 pub mod disk;
 pub mod error;
+mod latest;
 pub mod layers;
 pub mod limits;
+pub mod live;
 mod log;
 pub mod memory_gate;
 pub mod pool;

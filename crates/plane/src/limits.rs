@@ -189,6 +189,9 @@ pub const NBD_STATUS_BYTES: u64 = 1 << 30;
 /// Bytes that are trimmed or zeroed at a time, so that others get their turn in between.
 pub const NBD_ZERO_BYTES: u64 = 64 << 20;
 
+/// Bytes of a volume on a pool that are given back at a time when it is deleted: what comes meanwhile waits for one of them.
+pub const ERASE_BYTES: u64 = 16 << 20;
+
 /// Locks of rows of one pool; rows that are a multiple of it apart share one. More of them cost memory, fewer make
 /// writes wait for one another that have nothing in common.
 pub const POOL_ROW_LOCKS: usize = 4096;

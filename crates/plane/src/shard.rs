@@ -39,7 +39,8 @@ pub struct Shard {
     index: usize,
     ring: Ring,
     peers: Peers,
-    volumes: RefCell<Vec<Rc<Channel>>>,
+    /// By place; a place that a volume has left is not given again.
+    volumes: RefCell<Vec<Option<Rc<Channel>>>>,
     services: RefCell<Vec<Rc<dyn Any>>>,
     watch: Rc<Watch>,
 }
@@ -58,7 +59,7 @@ impl Shard {
             watch: Watch::new(ring.clone()),
             ring,
             peers,
-            volumes: RefCell::new(volumes),
+            volumes: RefCell::new(volumes.into_iter().map(Some).collect()),
             services: RefCell::default(),
         });
         let taker = shard.clone();
@@ -90,19 +91,34 @@ impl Shard {
         &self.peers
     }
 
-    /// This core's handle of a volume.
+    /// This core's handle of a volume that is offered.
     pub fn volume(&self, index: usize) -> Rc<Channel> {
-        self.volumes.borrow()[index].clone()
+        self.find_volume(index).expect("what is offered is there")
     }
 
-    /// This core's handle of a volume; `None` once [`Shard::dismantle`] was called.
+    /// This core's handle of a volume; `None` when it was taken away, and once [`Shard::dismantle`] was called.
     pub fn find_volume(&self, index: usize) -> Option<Rc<Channel>> {
-        self.volumes.borrow().get(index).cloned()
+        self.volumes.borrow().get(index)?.clone()
     }
 
     /// This core's handles of all volumes.
     pub fn volumes(&self) -> Vec<Rc<Channel>> {
-        self.volumes.borrow().clone()
+        self.volumes.borrow().iter().flatten().cloned().collect()
+    }
+
+    /// Places of volumes, those that are empty by now included.
+    pub fn volume_places(&self) -> usize {
+        self.volumes.borrow().len()
+    }
+
+    /// Puts a volume, or nothing, in its place. Places come in order.
+    pub(crate) fn set_volume(&self, index: usize, channel: Option<Rc<Channel>>) {
+        let mut volumes = self.volumes.borrow_mut();
+        if index == volumes.len() {
+            volumes.push(channel);
+        } else if let Some(place) = volumes.get_mut(index) {
+            *place = channel;
+        }
     }
 
     /// Looks at `watched` now and then, as long as it is there.

@@ -18,7 +18,7 @@ mod worker;
 
 pub use client::{Client, Connector};
 pub use history::{History, Value};
-pub use node::{Server, VolumePlan};
+pub use node::{PoolShape, Server, VolumePlan, member_path};
 pub use stage::{End, Stage};
 pub use transport::Transport;
 

@@ -6,11 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use plane::Request;
-use plane::core::{Core, Locks, Offer, Plan, Portals, close_pools, drain, prepare};
+use plane::core::{Core, Offer, Plan, Portals, close_pools, drain, prepare};
+use plane::live::Live;
+use plane::pool::{Handle, Level, MemberPlan, MemberState, Place, PoolCores, PoolPlan};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
-use plane::shard::Peers;
-use plane::volume::{Backing, VolumeOptions};
+use plane::shard::{Peers, Shard};
+use plane::volume::{Backing, Limits, VolumeOptions};
 use ring::Reactor;
 use ring::sim::{Node, World};
 use wire::iscsi::IscsiName;
@@ -21,7 +23,47 @@ use crate::transport::Transport;
 /// How long initiators get to log out by themselves when the node stops.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A volume on a file of the simulated disk, or in RAM; offered over every transport.
+/// The name of the pool of a node.
+const POOL: &str = "tank";
+
+/// Bytes of a member of that.
+const MEMBER_BYTES: u64 = 4 << 20;
+
+/// How the members of a node's pool are arranged.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolShape {
+    /// The level.
+    pub level: Level,
+    /// Their number.
+    pub members: usize,
+    /// Bytes of a unit.
+    pub unit: u32,
+}
+
+/// Where a member of the pool is on the simulated disk.
+pub fn member_path(member: usize) -> PathBuf {
+    PathBuf::from(format!("/members/{member}"))
+}
+
+impl PoolShape {
+    fn plan(self) -> PoolPlan {
+        let member = |member| MemberPlan {
+            place: Place::Path(member_path(member)),
+            create_bytes: Some(MEMBER_BYTES),
+            spinning: None,
+        };
+        PoolPlan {
+            name: POOL.into(),
+            level: self.level,
+            unit: self.unit,
+            integrity: true,
+            members: (0..self.members).map(member).collect(),
+            spares: Vec::new(),
+        }
+    }
+}
+
+/// A volume on a file of the simulated disk, on a pool, or in RAM; offered over every transport.
 #[derive(Clone, Debug)]
 pub struct VolumePlan {
     /// Its name, and that of its file.
@@ -32,6 +74,8 @@ pub struct VolumePlan {
     pub block_size: u32,
     /// It lives as long as the process.
     pub in_memory: bool,
+    /// It lives on the pool of the node, which is so.
+    pub pool: Option<PoolShape>,
     /// The end of the NQN of its NVMe subsystem.
     pub subsystem: String,
 }
@@ -40,13 +84,19 @@ impl VolumePlan {
     /// A volume called `name` with a subsystem of its own.
     pub fn new(name: &str, bytes: u64, block_size: u32) -> VolumePlan {
         let (name, subsystem) = (name.to_owned(), name.to_owned());
-        VolumePlan { name, bytes, block_size, in_memory: false, subsystem }
+        VolumePlan { name, bytes, block_size, in_memory: false, pool: None, subsystem }
     }
 
     /// The same in RAM.
     #[must_use]
     pub fn in_memory(self) -> VolumePlan {
         VolumePlan { in_memory: true, ..self }
+    }
+
+    /// The same on the pool of the node, if that has one.
+    #[must_use]
+    pub fn on_pool(self, pool: Option<PoolShape>) -> VolumePlan {
+        VolumePlan { pool, ..self }
     }
 
     /// The same in a subsystem that others may be in too.
@@ -70,14 +120,25 @@ impl VolumePlan {
         format!("nqn.2026-11.internal.fels:{}", self.subsystem)
     }
 
-    fn offer(&self, index: usize) -> Offer {
+    fn backing(&self) -> Backing {
+        match self.pool {
+            Some(_) => Backing::Pool(POOL.into()),
+            None if self.in_memory => Backing::Memory,
+            None => Backing::File(self.path()),
+        }
+    }
+
+    /// How it is offered, as the volume of this number.
+    pub fn offer(&self, index: usize) -> Offer {
         Offer {
             volume: VolumeOptions {
                 name: self.name.clone(),
                 id: [index as u8 + 1; 16],
                 bytes: self.bytes,
                 block_size: self.block_size,
-                backing: if self.in_memory { Backing::Memory } else { Backing::File(self.path()) },
+                backing: self.backing(),
+                limits: Limits::default(),
+                may_grow: false,
                 faults: None,
             },
             target_name: IscsiName::accept(&self.target()).expect("a good name"),
@@ -94,7 +155,7 @@ impl VolumePlan {
 /// The process of a node. Reactors go last: what the others hold belongs to them.
 struct Running {
     cores: Vec<Core>,
-    _locks: Locks,
+    live: Rc<Live>,
     reactors: Vec<Reactor>,
 }
 
@@ -132,6 +193,16 @@ impl Server {
         &self.volumes
     }
 
+    /// Notes a volume that the process is told to serve, so that clients find it.
+    pub fn know(&mut self, volume: VolumePlan) {
+        self.volumes.push(volume);
+    }
+
+    /// Forgets the last one again.
+    pub fn forget_last(&mut self) {
+        self.volumes.pop();
+    }
+
     /// The namespace that a volume is in its subsystem.
     pub fn nsid(&self, volume: usize) -> u32 {
         let subsystem = &self.volumes[volume].subsystem;
@@ -146,14 +217,14 @@ impl Server {
         let nop = Duration::from_secs(2);
         let plan = Plan {
             shards: self.shards,
-            pools: Vec::new(),
+            pools: self.pool().map(PoolShape::plan).into_iter().collect(),
             offers: self.volumes.iter().enumerate().map(|(index, volume)| volume.offer(index)).collect(),
             discovery: Authentication::None,
             iscsi: IscsiOptions { nop_interval: nop, nop_timeout: nop },
         };
         let ring = reactors[0].ring().clone();
         let prepared = self.world.block_on(&reactors[0], async move { prepare(&ring, plan).await })?;
-        let (prepared, locks) = prepared.map_err(|error| Failure::of(&error))?;
+        let (prepared, live) = prepared.map_err(|error| Failure::of(&error))?;
         let (peers, mails) = Peers::new(self.shards);
         let mut cores = Vec::with_capacity(self.shards);
         for (index, (reactor, mail)) in reactors.iter().zip(mails).enumerate() {
@@ -168,8 +239,31 @@ impl Server {
             ..Portals::default()
         };
         cores[0].listen(&portals).map_err(|error| Failure::of(&error))?;
-        self.running = Some(Running { cores, _locks: locks, reactors });
+        self.running = Some(Running { cores, live, reactors });
         Ok(())
+    }
+
+    /// Does something about what a process that runs serves, and waits for its end.
+    pub fn change<T: 'static, F: Future<Output = T> + 'static>(
+        &self,
+        work: impl FnOnce(Rc<Live>, Rc<Shard>) -> F,
+    ) -> Result<T, Failure> {
+        let running = self.running.as_ref().expect("it runs");
+        let work = work(running.live.clone(), running.cores[0].shard.clone());
+        Ok(self.world.block_on(&running.reactors[0], work)?)
+    }
+
+    /// The pool that it has.
+    pub fn pool(&self) -> Option<PoolShape> {
+        self.volumes.iter().find_map(|volume| volume.pool)
+    }
+
+    /// Whether the pool could do without a member now: all of them are in sync.
+    pub fn is_pool_whole(&self) -> bool {
+        let Some(running) = &self.running else { return false };
+        let Some(pools) = running.cores[0].shard.service::<PoolCores>() else { return false };
+        let status = pools.0.first().map(|pool| Handle::new(pool.shared().clone()).status());
+        status.is_some_and(|status| status.members.iter().all(|member| member.state == MemberState::InSync))
     }
 
     /// Whether the process runs.

@@ -1,5 +1,6 @@
 //! Runs a scenario over many seeds, and one of them again.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Instant;
@@ -14,12 +15,27 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
 }
 
-/// Plays `scenario` with `usual` seeds; with `FELS_SEEDS` of them; or with the one seed `FELS_SEED`. `test` is the
-/// name of the calling test. Panics with the seed and how to replay it.
+/// The seeds that `FELS_SEEDS` names: so many, or `first..end`.
+fn range(usual: u64) -> Range<u64> {
+    let text = std::env::var("FELS_SEEDS").unwrap_or_default();
+    match text.split_once("..") {
+        Some((first, end)) if let (Ok(first), Ok(end)) = (first.parse(), end.parse()) => first..end,
+        _ => 0..number("FELS_SEEDS").unwrap_or(usual),
+    }
+}
+
+/// Plays `scenario` with `usual` seeds; with `FELS_SEEDS` of them, or those from `first..end`; or with the one seed `FELS_SEED`.
+/// `test` is the name of the calling test. Panics with the seed and how to replay it.
+///
+/// `FELS_LOG=info` (or any other filter) shows what the product logs meanwhile.
 pub fn run(test: &str, scenario: Play, usual: u64) {
+    if let Ok(filter) = std::env::var("FELS_LOG") {
+        let log = tracing_subscriber::fmt().with_env_filter(filter).without_time().with_ansi(false);
+        log.with_test_writer().try_init().ok();
+    }
     let seeds = match number("FELS_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("FELS_SEEDS").unwrap_or(usual),
+        None => range(usual),
     };
     assert!(!seeds.is_empty(), "no seed to run");
     let (start, count, mut operations) = (Instant::now(), seeds.end - seeds.start, 0);

@@ -135,6 +135,7 @@ impl Stage {
             volume,
             block: u64::from(plan.block_size) / SECTOR as u64,
             sectors: plan.bytes / SECTOR as u64,
+            is_durable: plan.pool.is_some(),
             depth,
             random,
         };

@@ -76,6 +76,8 @@ pub struct Worker {
     pub block: u64,
     /// Its size in sectors.
     pub sectors: u64,
+    /// Everything that is acknowledged is durable: it lives on a pool.
+    pub is_durable: bool,
     /// Commands at once.
     pub depth: usize,
     /// Where everything is drawn from.
@@ -121,7 +123,7 @@ impl Worker {
 
     async fn work(&mut self, session: &Session) {
         let running = Rc::new((Cell::new(self.depth), Notify::new()));
-        let write_through = self.configure(session).await;
+        let write_through = self.configure(session).await || self.is_durable;
         for _ in 0..self.depth {
             let mut lane = Lane {
                 control: self.control.clone(),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use lab::initiator::Session;
 use plane::Request;
-use plane::disk::{Disk, PreparedFile};
+use plane::disk::{Disk, Make, PreparedFile};
 use ring::Buffer;
 use ring::sim::World;
 use sim::{Client, Server, Transport, VolumePlan};
@@ -23,7 +23,8 @@ fn a_sync_beside_one_that_failed_is_no_success() {
         let reactor = node.reactor();
         let ring = reactor.ring().clone();
         let disk = world.block_on(&reactor, async move {
-            let (file, lock) = PreparedFile::new(&ring, Path::new(PATH), 1 << 20, 512, true).await.unwrap();
+            let (file, lock) =
+                PreparedFile::new(&ring, Path::new(PATH), 1 << 20, 512, Make::Missing).await.unwrap();
             (Rc::new(file.open(&ring).unwrap()), lock)
         });
         let (disk, _lock) = disk.unwrap();

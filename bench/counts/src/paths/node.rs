@@ -1,13 +1,15 @@
 //! A node of one core with a volume in RAM, in a simulated world without chance.
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
-use plane::core::{Core, Locks, Offer, Plan, Portals, prepare};
+use plane::core::{Core, Offer, Plan, Portals, prepare};
+use plane::live::Live;
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::Peers;
-use plane::volume::{Backing, VolumeOptions};
+use plane::volume::{Backing, Limits, VolumeOptions};
 use ring::Reactor;
 use ring::sim::{Outsider, Settings, World};
 use wire::iscsi::IscsiName;
@@ -24,7 +26,7 @@ pub struct Node {
     pub portals: Portals,
     /// Let go before the reactor.
     core: Core,
-    _locks: Locks,
+    _live: Rc<Live>,
     _reactor: Reactor,
 }
 
@@ -50,7 +52,7 @@ impl Node {
         let reactor = node.reactor();
         let ring = reactor.ring().clone();
         let prepared = world.block_on(&reactor, async move { prepare(&ring, plan()).await });
-        let (prepared, locks) = prepared.expect("nothing stalls").expect("there is memory for the volume");
+        let (prepared, live) = prepared.expect("nothing stalls").expect("there is memory for the volume");
         let (mailboxes, mut mails) = Peers::new(1);
         let core =
             Core::new(0, reactor.ring(), mailboxes, mails.remove(0), &prepared).expect("the stack is built");
@@ -61,7 +63,7 @@ impl Node {
             ..Portals::default()
         };
         let portals = core.listen(&portals).expect("the ports are free");
-        Node { peers, portals, core, _locks: locks, _reactor: reactor }
+        Node { peers, portals, core, _live: live, _reactor: reactor }
     }
 
     /// A connection.
@@ -82,6 +84,8 @@ fn plan() -> Plan {
                 bytes: 16 << 20,
                 block_size: BLOCK as u32,
                 backing: Backing::Memory,
+                limits: Limits::default(),
+                may_grow: false,
                 faults: None,
             },
             target_name: IscsiName::parse(TARGET).expect("it is a name"),

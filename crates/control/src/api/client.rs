@@ -2,30 +2,49 @@
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
+use hyper::header::HeaderValue;
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::TlsConnector;
 
 use super::Problem;
+use super::remote::{self, Address, Trust};
 use super::server::{SOCKET_FILE, address};
+use crate::people::token::TokenSecret;
 
 /// How long an answer is waited for: longer than the node takes at most.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of an answer at most: a thousand pools of 64 members are below.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// Asks the node that works in a data directory.
+/// Asks a node: on this machine by its socket, on another one with TLS and a token.
 pub struct Client {
-    path: PathBuf,
+    way: Way,
     runtime: tokio::runtime::Runtime,
 }
+
+/// How the node is reached.
+enum Way {
+    Socket(PathBuf),
+    Tcp { address: Address, tls: Option<Arc<ClientConfig>>, token: Option<TokenSecret> },
+}
+
+/// What bytes go over.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +61,47 @@ pub enum ClientError {
         /// The socket.
         path: PathBuf,
     },
+    /// There is no such address.
+    #[error("{url} is not the address of a node: {why}")]
+    Address {
+        /// What was given.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is no token there.
+    #[error("there is no token in {path}: {why}")]
+    Token {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// It is not known whom to trust.
+    #[error("it is not known which certificates to trust: {why}")]
+    Trust {
+        /// What is wrong.
+        why: String,
+    },
+    /// Nobody listens there.
+    #[error("{address} cannot be reached: {source}")]
+    Unreachable {
+        /// Where.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is somebody else.
+    #[error("{address} is not trusted: {source}")]
+    Untrusted {
+        /// Where.
+        address: Address,
+        /// Why.
+        source: io::Error,
+    },
     /// The node says no.
     #[error("{0}")]
-    Refused(Problem),
+    Refused(Box<Problem>),
     /// Nothing came for long.
     #[error("the node did not answer within {} seconds", PATIENCE.as_secs())]
     Silent,
@@ -65,6 +122,13 @@ impl ClientError {
                     .to_owned(),
             ),
             Self::NotAllowed { .. } => Some("run fels as the user of the node, or as root".to_owned()),
+            Self::Address { .. } => Some("write https://HOST:PORT, such as https://san1.example.com:8420".to_owned()),
+            Self::Token { .. } => Some("`fels token create USER NAME --out FILE` makes one".to_owned()),
+            Self::Trust { .. } => Some("name the certificate of the node with --fingerprint, or a file of roots with --ca".to_owned()),
+            Self::Unreachable { .. } => Some("see `listen` of [http] in the configuration of the node, and that it runs".to_owned()),
+            Self::Untrusted { .. } => Some(
+                "if `fels cert --show` on the node says the same SHA-256, name it with --fingerprint; else somebody else answers there".to_owned(),
+            ),
             Self::Refused(problem) => problem.hint.clone(),
             Self::Silent => Some("see the log of the node".to_owned()),
             Self::Io(_) => None,
@@ -76,9 +140,17 @@ impl ClientError {
 impl Client {
     /// Of the node that works in `data`.
     pub fn new(data: &Path) -> Result<Client, ClientError> {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ClientError::Io)?;
-        Ok(Client { path: data.join(SOCKET_FILE), runtime })
+        Ok(Client { way: Way::Socket(data.join(SOCKET_FILE)), runtime: runtime()? })
+    }
+
+    /// Of a node that is asked over TCP, as who holds the token, if one is given.
+    pub fn remote(
+        address: Address,
+        trust: &Trust,
+        token: Option<TokenSecret>,
+    ) -> Result<Client, ClientError> {
+        let tls = if address.is_encrypted { Some(remote::config(trust)?) } else { None };
+        Ok(Client { way: Way::Tcp { address, tls, token }, runtime: runtime()? })
     }
 
     /// Asks for what is there.
@@ -89,6 +161,16 @@ impl Client {
     /// Wishes something.
     pub fn post<A: DeserializeOwned>(&self, path: &str, wish: &impl Serialize) -> Result<A, ClientError> {
         self.ask(Method::POST, path, Some(json(wish)?))
+    }
+
+    /// Wishes something to be otherwise.
+    pub fn patch<A: DeserializeOwned>(&self, path: &str, wish: &impl Serialize) -> Result<A, ClientError> {
+        self.ask(Method::PATCH, path, Some(json(wish)?))
+    }
+
+    /// Wishes something in the place of what is there.
+    pub fn put<A: DeserializeOwned>(&self, path: &str, wish: &impl Serialize) -> Result<A, ClientError> {
+        self.ask(Method::PUT, path, Some(json(wish)?))
     }
 
     /// Wishes something away.
@@ -123,8 +205,12 @@ impl Client {
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(header::HOST, "fels")
+            .header(header::HOST, self.host())
             .header(header::CONNECTION, "close");
+        let request = match &self.way {
+            Way::Tcp { token: Some(token), .. } => request.header(header::AUTHORIZATION, bearer(token)?),
+            _ => request,
+        };
         let request = match &body {
             Some(_) => request.header(header::CONTENT_TYPE, "application/json"),
             None => request,
@@ -150,18 +236,54 @@ impl Client {
         }
     }
 
-    async fn connect(&self) -> Result<UnixStream, ClientError> {
-        let directory = || self.path.parent().map_or_else(PathBuf::new, Path::to_owned);
-        let failed = |error: io::Error| match error.kind() {
-            ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
-                ClientError::NotRunning { directory: directory() }
-            }
-            ErrorKind::PermissionDenied => ClientError::NotAllowed { path: self.path.clone() },
-            _ => ClientError::Io(error),
-        };
-        let (address, _directory) = address(&self.path).map_err(failed)?;
-        UnixStream::connect(address).await.map_err(failed)
+    fn host(&self) -> String {
+        match &self.way {
+            Way::Socket(_) => "fels".to_owned(),
+            Way::Tcp { address, .. } => address.authority(),
+        }
     }
+
+    async fn connect(&self) -> Result<Box<dyn Stream>, ClientError> {
+        match &self.way {
+            Way::Socket(path) => Ok(Box::new(local(path).await?)),
+            Way::Tcp { address, tls, .. } => {
+                let stream = TcpStream::connect((address.host.as_str(), address.port)).await;
+                let unreachable = |source| ClientError::Unreachable { address: address.clone(), source };
+                let stream = stream.map_err(unreachable)?;
+                let Some(tls) = tls else { return Ok(Box::new(stream)) };
+                let untrusted = |source| ClientError::Untrusted { address: address.clone(), source };
+                let name = ServerName::try_from(address.host.clone());
+                let name = name.map_err(|error| untrusted(io::Error::other(error)))?;
+                let stream =
+                    TlsConnector::from(tls.clone()).connect(name, stream).await.map_err(untrusted)?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, ClientError> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ClientError::Io)
+}
+
+fn bearer(token: &TokenSecret) -> Result<HeaderValue, ClientError> {
+    let value = HeaderValue::try_from(format!("Bearer {}", token.expose()));
+    let mut value = value.map_err(|error| ClientError::Io(io::Error::other(error)))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+async fn local(path: &Path) -> Result<UnixStream, ClientError> {
+    let directory = || path.parent().map_or_else(PathBuf::new, Path::to_owned);
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+            ClientError::NotRunning { directory: directory() }
+        }
+        ErrorKind::PermissionDenied => ClientError::NotAllowed { path: path.to_owned() },
+        _ => ClientError::Io(error),
+    };
+    let (address, _directory) = address(path).map_err(failed)?;
+    UnixStream::connect(address).await.map_err(failed)
 }
 
 fn json(wish: &impl Serialize) -> Result<Vec<u8>, ClientError> {

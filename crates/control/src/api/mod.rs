@@ -2,20 +2,41 @@
 //!
 //! `model` is what goes over the wire, in both directions; `server` lets people in and keeps them within bounds; each room
 //! beside them has the paths of one noun, which `router` puts together. Errors are `problem`s. `client` is the other side.
-//! A listener that is not local admits its peers by itself, and then serves the same router.
+//! Who asks and whether he may is found out in one place, `guard`, by the routing table in `router`, which says for each way who may come it
+//! (`ways`); `access` is what the node knows about people. `listener` serves the same router on the socket and over TCP (`http`).
 
+mod access;
+mod actor;
+mod audit;
 pub mod client;
+mod configuration;
+mod guard;
+mod http;
+mod initiators;
 mod jobs;
+mod listener;
 pub mod model;
+mod patient;
+pub mod people;
 mod pools;
+mod portals;
 mod problem;
+pub mod remote;
 mod router;
 mod server;
+mod session;
+mod status;
+mod volumes;
+mod ways;
 mod wish;
 
+pub use access::{Access, AccessError};
+pub use actor::{Actor, Peer, Who};
+pub use audit::Entries;
+pub use http::{HttpError, exposure};
 pub use problem::Problem;
 pub use router::{ApiDocument, document, router};
-pub use server::{ApiError, Peer, SOCKET_FILE, Server, start};
+pub use server::{ApiError, SOCKET_FILE, Server, start};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,8 +45,11 @@ use plane::pool::{Assembled, Handle, Place};
 use plane::shard::Peers;
 
 use axum::Json;
+use axum::extract::FromRef;
 
-use model::Change;
+use crate::administration::Administration;
+use crate::audit::note;
+use crate::collect::Collector;
 
 /// What the rooms of the API work with: the running node.
 #[derive(Clone)]
@@ -34,18 +58,84 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     pools: Arc<[Assembled]>,
     peers: Peers,
+    collector: Collector,
+    administration: Arc<Administration>,
+    /// Where the node listens.
+    portals: plane::core::Portals,
     /// Changes are made one after the other.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// What relative paths of the configuration are relative to.
     directory: PathBuf,
 }
 
+/// What a change was, for the audit log.
+trait Made {
+    /// Whether it was done, and not only planned.
+    fn is_done(&self) -> bool;
+    /// A sentence for each step.
+    fn steps(&self) -> &[String];
+}
+
+impl Made for model::Change {
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn steps(&self) -> &[String] {
+        &self.steps
+    }
+}
+
+impl Made for model::Changed {
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn steps(&self) -> &[String] {
+        &self.steps
+    }
+}
+
+/// What all handlers can ask for: the node, and who may come in.
+#[derive(Clone)]
+struct House {
+    context: Context,
+    access: Access,
+}
+
+impl FromRef<House> for Context {
+    fn from_ref(house: &House) -> Context {
+        house.context.clone()
+    }
+}
+
+impl FromRef<House> for Access {
+    fn from_ref(house: &House) -> Access {
+        house.access.clone()
+    }
+}
+
 impl Context {
-    /// Of a node with these pools, whose first shard opens members.
-    pub fn new(pools: Arc<[Assembled]>, peers: Peers) -> Context {
+    /// Of a node with these pools, whose first shard opens members, and which listens on these portals.
+    pub fn new(
+        pools: Arc<[Assembled]>,
+        peers: Peers,
+        administration: Arc<Administration>,
+        portals: plane::core::Portals,
+    ) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
-        Context(Arc::new(Inner { pools, peers, turn: Arc::default(), directory }))
+        let collector = Collector::new(peers.clone(), pools.clone());
+        let turn = Arc::default();
+        Context(Arc::new(Inner { pools, peers, collector, administration, portals, turn, directory }))
+    }
+
+    fn administration(&self) -> &Administration {
+        &self.0.administration
+    }
+
+    fn portals(&self) -> &plane::core::Portals {
+        &self.0.portals
     }
 
     fn pools(&self) -> &[Assembled] {
@@ -58,16 +148,25 @@ impl Context {
     }
 
     /// Makes a change to its end, whether or not who asked for it still waits: half of one would be worse than none.
-    async fn change(
+    async fn change<T: Made + Send + 'static>(
         &self,
-        work: impl Future<Output = Result<Change, Problem>> + Send + 'static,
-    ) -> Result<Json<Change>, Problem> {
+        work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+    ) -> Result<Json<T>, Problem> {
         let turn = self.0.turn.clone();
         let made = tokio::spawn(async move {
             let _turn = turn.lock().await;
             work.await
         });
-        made.await.unwrap_or_else(|_| Err(Problem::late("the change was not made to its end"))).map(Json)
+        let change =
+            made.await.unwrap_or_else(|_| Err(Problem::late("the change was not made to its end")))?;
+        for step in change.steps() {
+            note(if change.is_done() { step.clone() } else { format!("would be done: {step}") });
+        }
+        Ok(Json(change))
+    }
+
+    fn collector(&self) -> &Collector {
+        &self.0.collector
     }
 
     fn peers(&self) -> &Peers {
@@ -77,9 +176,13 @@ impl Context {
     /// A place as somebody in another directory finds it.
     fn told(&self, place: &Place) -> String {
         match place {
-            Place::Path(path) => self.0.directory.join(path).display().to_string(),
+            Place::Path(path) => self.told_path(path),
             Place::Memory(_) => place.to_string(),
         }
+    }
+
+    fn told_path(&self, path: &std::path::Path) -> String {
+        self.0.directory.join(path).display().to_string()
     }
 }
 

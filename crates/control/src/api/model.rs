@@ -1,5 +1,9 @@
 //! What goes over the wire: answers and wishes, as JSON. Sizes are bytes, times seconds; what is not known is left out.
 
+mod desired;
+
+pub use desired::*;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -213,6 +217,9 @@ pub struct Change {
     /// The `[[pool]]` table that the configuration needs from now on, where it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
+    /// Whether the node has written that into its configuration by itself.
+    #[serde(default)]
+    pub written: bool,
     /// The pool afterwards.
     pub pool: Pool,
 }
@@ -236,4 +243,60 @@ pub struct MemberWish {
     /// Say what would be done, and do nothing.
     #[serde(default)]
     pub dry_run: bool,
+}
+
+/// Members that are to be further ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FurtherWish {
+    /// The files or devices: absolute paths.
+    #[serde(default)]
+    pub places: Vec<String>,
+    /// Bytes of files that are made; as many as members of the pool have where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_bytes: Option<u64>,
+    /// Say what would be done, and do nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Who uses the volumes of the node now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Initiators {
+    /// By protocol, then by name.
+    pub initiators: Vec<Initiator>,
+}
+
+/// Somebody who uses volumes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Initiator {
+    /// `iscsi`, `nvme` or `nbd`.
+    pub protocol: String,
+    /// The name of the initiator or host; for NBD, which asks nobody who he is, where it comes from.
+    pub name: String,
+    /// What it has open.
+    pub sessions: Vec<Session>,
+}
+
+/// An iSCSI session, an NVMe controller or an NBD connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Session {
+    /// What tells it from others: its TSIH, its controller identifier, or where it comes from.
+    pub id: String,
+    /// The volumes that it uses; none in discovery.
+    pub volumes: Vec<String>,
+    /// Its connections; of an NVMe controller that of its admin queue.
+    pub connections: Vec<Connection>,
+    /// The core on which it lives.
+    pub shard: usize,
+}
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Connection {
+    /// Where it comes from.
+    pub from: String,
+    /// By which portal, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
 }

@@ -7,6 +7,10 @@ use plane::pool::{AdmitError, Assembled, Refusal};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::administration::ChangeError;
+use crate::config::{ConfigError, ConfigErrors};
+use crate::store::document::EditError;
+
 /// What somebody is told whose wish is not fulfilled, as `application/problem+json`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize, ToSchema)]
 #[error("{detail}")]
@@ -23,6 +27,26 @@ pub struct Problem {
     /// What can be done about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// What is wrong with each field of what was sent, where that is known.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    #[schema(value_type = Vec<WrongField>)]
+    pub fields: Box<[WrongField]>,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WrongField {
+    /// Its path: `size` of a volume, `volume.demo.size` of a configuration. None of a text that is no TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub field: Option<String>,
+    /// The line of the configuration, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What is wrong: a sentence.
+    pub detail: String,
+    /// What can be done about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl Problem {
@@ -33,6 +57,7 @@ impl Problem {
             status: status.as_u16(),
             detail: detail.into(),
             hint: None,
+            fields: Box::default(),
         }
     }
 
@@ -77,9 +102,29 @@ impl Problem {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large", detail)
     }
 
+    /// Nobody knows who asks.
+    pub(super) fn unauthorized(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "Nobody knows who you are", detail)
+    }
+
+    /// It was meant for something that is another by now.
+    fn stale(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::PRECONDITION_FAILED, "stale", "It is another one by now", detail)
+    }
+
     /// Who asks may not.
     pub(super) fn forbidden(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::FORBIDDEN, "forbidden", "That is not allowed", detail)
+    }
+
+    /// It was tried too often.
+    pub(super) fn too_many(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many", "That was tried too often", detail)
+    }
+
+    /// The node cannot do it now, whoever asks.
+    pub(super) fn unavailable(detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The node cannot do that now", detail)
     }
 
     /// It was asked for, and did not happen in time.
@@ -117,6 +162,33 @@ impl From<AdmitError> for Problem {
             error => Problem::conflict(&error),
         }
     }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Problem {
+        let (detail, hint) = (error.to_string(), error.hint());
+        let problem = match &error {
+            ChangeError::Stale { .. } => Problem::stale(detail),
+            ChangeError::Edit(EditError::Missing { .. }) => Problem::not_found(detail),
+            ChangeError::Wrong { errors, fields } => {
+                let detail = errors.errors().first().map_or(detail, |error| error.message.clone());
+                Problem { fields: wrong_fields(errors, fields), ..Problem::bad_request(detail) }
+            }
+            _ => Problem::refused(detail),
+        };
+        Problem { hint, ..problem }
+    }
+}
+
+/// What is wrong with a configuration, by field.
+fn wrong_fields(errors: &ConfigErrors, fields: &[Option<String>]) -> Box<[WrongField]> {
+    let wrong = |(error, field): (&ConfigError, &Option<String>)| WrongField {
+        field: field.clone(),
+        line: error.location.as_ref().map(|place| place.line),
+        detail: error.message.clone(),
+        hint: error.hint.clone(),
+    };
+    errors.errors().iter().zip(fields).map(wrong).collect()
 }
 
 /// There is no pool of that name.

@@ -3,15 +3,22 @@
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Request};
-use axum::middleware::{Next, from_fn};
+use axum::handler::Handler as _;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
 use axum::{Json, Router};
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 
+use super::access::Access;
+use super::actor::{ADMIN, Least, OPERATOR, OWN, VIEWER};
+use super::guard::{Guard, guard};
+use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
-use super::{Context, Problem, jobs, model, pools};
+use super::{
+    Context, House, Problem, audit, configuration, initiators, jobs, model, people, pools, portals, status,
+    volumes,
+};
 
 /// How long a request may take: longer than a member may be silent before it is out.
 const DEADLINE: Duration = Duration::from_secs(45);
@@ -29,19 +36,50 @@ const DEADLINE: Duration = Duration::from_secs(45);
         pools::one,
         pools::scrub::start,
         pools::scrub::stop,
+        pools::extend::extend,
         pools::members::offline,
         pools::members::online,
         pools::members::replace,
         pools::spares::add,
         pools::spares::remove,
         pools::grow::grow,
+        volumes::list,
+        volumes::create,
+        volumes::one,
+        volumes::change,
+        volumes::delete,
+        configuration::all,
+        configuration::volume,
+        configuration::replace,
+        portals::list,
+        status::look,
         jobs::list,
+        initiators::list,
+        people::login::login,
+        people::login::logout,
+        people::me,
+        people::users::list,
+        people::users::create,
+        people::users::one,
+        people::users::remove,
+        people::users::password,
+        people::users::role,
+        people::tokens::all,
+        people::tokens::list,
+        people::tokens::create,
+        people::tokens::revoke,
+        audit::list,
         openapi
     ),
-    components(schemas(Problem, model::Wish, model::MemberWish)),
+    components(schemas(Problem, model::Wish, model::MemberWish, model::FurtherWish)),
     tags(
         (name = "pools", description = "Pools and their members."),
+        (name = "initiators", description = "Who uses the volumes."),
+        (name = "volumes", description = "Volumes, and what they are wished to be."),
+        (name = "configuration", description = "What the node is wished to be, as one document."),
+        (name = "node", description = "The node as a whole."),
         (name = "jobs", description = "What goes on in the background."),
+        (name = "people", description = "Who may administer the node, and what they did."),
         (name = "about", description = "The API itself.")
     )
 )]
@@ -49,7 +87,9 @@ pub struct ApiDocument;
 
 /// The document.
 pub fn document() -> Document {
-    ApiDocument::openapi()
+    let mut document = ApiDocument::openapi();
+    describe(&mut document, ways().list());
+    document
 }
 
 /// Describes the API.
@@ -58,20 +98,59 @@ async fn openapi() -> Json<Document> {
     Json(document())
 }
 
-/// Everything that can be asked of a node. Who may ask is for the listener to say.
-pub fn router(context: Context) -> Router {
-    Router::new()
-        .route("/v1/pools", get(pools::list))
-        .route("/v1/pools/{pool}", get(pools::one))
-        .route("/v1/pools/{pool}/scrub", post(pools::scrub::start).delete(pools::scrub::stop))
-        .route("/v1/pools/{pool}/members/{slot}/offline", post(pools::members::offline))
-        .route("/v1/pools/{pool}/members/{slot}/online", post(pools::members::online))
-        .route("/v1/pools/{pool}/members/{slot}/replace", post(pools::members::replace))
-        .route("/v1/pools/{pool}/spares", post(pools::spares::add))
-        .route("/v1/pools/{pool}/spares/{id}", delete(pools::spares::remove))
-        .route("/v1/pools/{pool}/grow", post(pools::grow::grow))
-        .route("/v1/jobs", get(jobs::list))
-        .route("/v1/openapi.json", get(openapi))
+/// Every way to ask, and who may come it.
+pub(super) fn ways() -> Ways {
+    Ways::default()
+        .get("/v1/pools", VIEWER, pools::list)
+        .get("/v1/pools/{pool}", VIEWER, pools::one)
+        .post("/v1/pools/{pool}/scrub", OPERATOR, pools::scrub::start)
+        .delete("/v1/pools/{pool}/scrub", OPERATOR, pools::scrub::stop)
+        .post("/v1/pools/{pool}/members", OPERATOR, pools::extend::extend)
+        .post("/v1/pools/{pool}/members/{slot}/offline", OPERATOR, pools::members::offline)
+        .post("/v1/pools/{pool}/members/{slot}/online", OPERATOR, pools::members::online)
+        .post("/v1/pools/{pool}/members/{slot}/replace", OPERATOR, pools::members::replace)
+        .post("/v1/pools/{pool}/spares", OPERATOR, pools::spares::add)
+        .delete("/v1/pools/{pool}/spares/{id}", OPERATOR, pools::spares::remove)
+        .post("/v1/pools/{pool}/grow", OPERATOR, pools::grow::grow)
+        .get("/v1/volumes", VIEWER, volumes::list)
+        .post("/v1/volumes", OPERATOR, volumes::create)
+        .get("/v1/volumes/{volume}", VIEWER, volumes::one)
+        .patch("/v1/volumes/{volume}", OPERATOR, volumes::change)
+        .delete("/v1/volumes/{volume}", OPERATOR, volumes::delete)
+        .get("/v1/configuration", VIEWER, configuration::all)
+        .put(
+            "/v1/configuration",
+            ADMIN,
+            configuration::replace.layer(DefaultBodyLimit::max(configuration::MAX_BYTES)),
+        )
+        .get("/v1/configuration/volumes/{volume}", VIEWER, configuration::volume)
+        .get("/v1/portals", VIEWER, portals::list)
+        .get("/v1/status", VIEWER, status::look)
+        .get("/v1/jobs", VIEWER, jobs::list)
+        .get("/v1/initiators", VIEWER, initiators::list)
+        .post("/v1/login", Least::Anybody, people::login::login)
+        .post("/v1/logout", VIEWER, people::login::logout)
+        .get("/v1/me", VIEWER, people::me)
+        .get("/v1/users", ADMIN, people::users::list)
+        .post("/v1/users", ADMIN, people::users::create)
+        .get("/v1/users/{user}", OWN, people::users::one)
+        .delete("/v1/users/{user}", ADMIN, people::users::remove)
+        .post("/v1/users/{user}/password", OWN, people::users::password)
+        .post("/v1/users/{user}/role", ADMIN, people::users::role)
+        .get("/v1/tokens", ADMIN, people::tokens::all)
+        .get("/v1/users/{user}/tokens", OWN, people::tokens::list)
+        .post("/v1/users/{user}/tokens", OWN, people::tokens::create)
+        .delete("/v1/users/{user}/tokens/{token}", OWN, people::tokens::revoke)
+        .get("/v1/audit", ADMIN, audit::list)
+        .get("/v1/openapi.json", VIEWER, openapi)
+}
+
+/// Everything that can be asked of a node, by those who may. A listener says who is at the other end: it gives each request
+/// a [`super::Peer`], without which everything is refused.
+pub fn router(context: Context, access: Access) -> Router {
+    let (router, table) = ways().into_parts();
+    let at_the_door = Guard { access: access.clone(), table };
+    router
         .fallback(|| async {
             Problem::not_found("this node has no such path").hint("/v1/openapi.json lists all of them")
         })
@@ -80,8 +159,9 @@ pub fn router(context: Context) -> Router {
                 .hint("/v1/openapi.json says which ones it takes")
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(from_fn_with_state(at_the_door, guard))
         .layer(from_fn(in_time))
-        .with_state(context)
+        .with_state(House { context, access })
 }
 
 /// Nobody waits for ever.

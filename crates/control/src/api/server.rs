@@ -1,56 +1,39 @@
-//! The listener: a unix socket in the data directory, for the user of the node and for root; on a thread of its own, away
-//! from the shards.
+//! The listener: a unix socket in the data directory, on a thread of its own, away from the shards. It tells the router who
+//! is at the other end, as the kernel knows it.
 
 use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Extension, Request};
-use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::net::UnixListener;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::{Context, Problem, router};
+use super::access::{Access, AccessError};
+use super::http::{self, HttpError};
+use super::listener::{Listener, MAX_CONNECTIONS, serve};
+use super::{Context, router};
+use crate::config::Http;
 
 /// The name of the socket in the data directory.
 pub const SOCKET_FILE: &str = "fels.sock";
-/// Connections at once; more wait to be accepted.
-const MAX_CONNECTIONS: usize = 64;
-/// How long a peer may take to send the head of a request, and how long a connection may be silent between two.
-const HEAD_TIME: Duration = Duration::from_secs(15);
-/// Bytes of a head at most, and what is buffered of a body.
-const MAX_HEAD_BYTES: usize = 64 << 10;
-/// How long requests that are under way may go on when the node stops.
-const GRACE: Duration = Duration::from_secs(2);
-/// How long to pause when no connection can be accepted, as no file can be opened.
-const AGAIN: Duration = Duration::from_millis(100);
 /// The path of a unix socket has at most so many bytes (`sun_path`, with its zero).
 const MAX_PATH_BYTES: usize = 107;
-
-/// Who is at the other end of a local connection (`SO_PEERCRED`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// The user, as the kernel knows it.
-    pub uid: u32,
-}
 
 /// The API of a node, as long as it listens.
 pub struct Server {
     /// Until it is stopped.
-    running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    running: Option<(watch::Sender<bool>, JoinHandle<()>)>,
     path: PathBuf,
+    http: Vec<SocketAddr>,
+    is_encrypted: bool,
 }
 
 /// Why the API cannot be had.
@@ -78,6 +61,12 @@ pub enum ApiError {
         /// Why.
         source: io::Error,
     },
+    /// It is not known who may come in, or it cannot be kept what they do.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// It cannot be served over TCP.
+    #[error(transparent)]
+    Http(#[from] HttpError),
     /// There is no thread, or no reactor for it.
     #[error(
         "no thread for the control API: {0}; hint: raise the limits of processes and open files (ulimit -u, -n)"
@@ -98,24 +87,42 @@ pub(super) fn address(path: &Path) -> io::Result<(PathBuf, Option<File>)> {
     Ok((PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name), Some(directory)))
 }
 
-/// Listens in the data directory, of which this process has the lock: a socket that is left there is of a node that died.
-pub fn start(data: &Path, context: Context) -> Result<Server, ApiError> {
+/// Listens in the data directory, of which this process has the lock (a socket that is left there is of a node that died), and
+/// over TCP where that is wished.
+pub fn start(data: &Path, http: Option<&Http>, context: Context) -> Result<Server, ApiError> {
     let path = data.join(SOCKET_FILE);
+    let access = Access::open(data)?;
     let listener = bind(&path)?;
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ApiError::Thread)?;
-    let listener = {
-        let _guard = runtime.enter();
-        listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener))
-    };
+    let guard = runtime.enter();
+    let listener = listener.set_nonblocking(true).and_then(|()| UnixListener::from_std(listener));
     let listener = listener.map_err(|source| ApiError::Bind { path: path.clone(), source })?;
-    let router = router(context).layer(from_fn(admit));
-    let (stop, stopped) = oneshot::channel();
+    let opened = http.map(|http| http::open(http, data)).transpose()?.unwrap_or_default();
+    drop(guard);
+    let is_encrypted =
+        opened.iter().any(|(_, listener)| matches!(listener, Listener::Tcp { tls: Some(_), .. }));
+    let (addresses, mut listeners): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+    listeners.insert(0, Listener::Unix(listener));
+    let router = router(context, access);
+    let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("control".to_owned())
-        .spawn(move || runtime.block_on(serve(listener, router, stopped)))
+        .spawn(move || runtime.block_on(serve_all(listeners, router, stopped)))
         .map_err(ApiError::Thread)?;
-    Ok(Server { running: Some((stop, thread)), path })
+    Ok(Server { running: Some((stop, thread)), path, http: addresses, is_encrypted })
+}
+
+/// Serves all listeners until they are stopped; the socket has connections of its own.
+async fn serve_all(listeners: Vec<Listener>, router: Router, stopped: watch::Receiver<bool>) {
+    let (local, remote) =
+        (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
+    let mut serving = JoinSet::new();
+    for listener in listeners {
+        let room = if matches!(listener, Listener::Unix(_)) { local.clone() } else { remote.clone() };
+        serving.spawn(serve(listener, room, router.clone(), stopped.clone()));
+    }
+    while serving.join_next().await.is_some() {}
 }
 
 fn bind(path: &Path) -> Result<StdListener, ApiError> {
@@ -144,6 +151,16 @@ impl Server {
         &self.path
     }
 
+    /// Where it listens over TCP, in the order of the configuration, with the port that was given by the kernel where that says 0.
+    pub fn http(&self) -> &[SocketAddr] {
+        &self.http
+    }
+
+    /// Whether what is said over TCP is encrypted.
+    pub fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
     /// Takes no more requests, lets those under way end, and removes the socket.
     pub fn stop(&mut self) {
         let Some((stop, thread)) = self.running.take() else { return };
@@ -151,79 +168,10 @@ impl Server {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::warn!("{} cannot be removed: {error}", self.path.display());
         }
-        stop.send(()).ok();
+        stop.send(true).ok();
         if thread.join().is_err() {
             tracing::error!("the thread of the control API panicked");
         }
-    }
-}
-
-async fn serve(listener: UnixListener, router: Router, mut stopped: oneshot::Receiver<()>) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            _ = &mut stopped => break,
-            accepted = listener.accept() => accepted,
-        };
-        while connections.try_join_next().is_some() {}
-        match accepted {
-            Ok((stream, _)) => {
-                let router = router.clone();
-                connections.spawn(async move {
-                    connection(stream, router).await;
-                    drop(permit);
-                });
-            }
-            Err(error) => {
-                tracing::warn!("the control API cannot accept: {error}");
-                tokio::time::sleep(AGAIN).await;
-            }
-        }
-    }
-    drop(listener);
-    let ended = async { while connections.join_next().await.is_some() {} };
-    tokio::time::timeout(GRACE, ended).await.ok();
-}
-
-async fn connection(stream: UnixStream, router: Router) {
-    let Ok(credentials) = stream.peer_cred() else { return };
-    let router = router.layer(Extension(Peer { uid: credentials.uid() }));
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        // Who has said all that he wants may close his side and still be answered.
-        .half_close(true)
-        .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router))
-        .await;
-    if let Err(error) = served {
-        tracing::debug!("a connection of the control API ended: {error}");
-    }
-}
-
-/// Lets in who runs the node, and root.
-async fn admit(request: Request, next: Next) -> Response {
-    let me = rustix::process::geteuid().as_raw();
-    match refusal(request.extensions().get(), me) {
-        None => next.run(request).await,
-        Some(problem) => {
-            tracing::warn!("refused on the socket of the control API: {problem}");
-            problem.into_response()
-        }
-    }
-}
-
-/// Why somebody may not ask the node of user `me`.
-fn refusal(peer: Option<&Peer>, me: u32) -> Option<Problem> {
-    match peer {
-        Some(Peer { uid }) if *uid == me || *uid == 0 => None,
-        Some(Peer { uid }) => Some(
-            Problem::forbidden(format!("this node belongs to user {me}, you are user {uid}"))
-                .hint("run fels as that user, or as root"),
-        ),
-        None => Some(Problem::forbidden("nobody knows who you are")),
     }
 }
 

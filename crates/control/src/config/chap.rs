@@ -13,6 +13,9 @@ const MIN_SECRET_BYTES: usize = 12;
 /// A text value of a login is bounded to 255 bytes (RFC 7143 section 6.1).
 const MAX_TEXT_BYTES: usize = 255;
 
+/// What stands for a secret in a configuration that is printed. It is too short to be one.
+pub(crate) const HIDDEN: &str = "***";
+
 pub(super) const KEYS: &[Key] = &[
     Key {
         name: "user",
@@ -41,6 +44,13 @@ pub struct ChapUser {
     pub user: String,
     /// The secret, 12 to 255 bytes.
     pub secret: Secret,
+}
+
+/// Whether two configurations mean the same user: the only place where secrets are compared as text.
+impl PartialEq for ChapUser {
+    fn eq(&self, other: &ChapUser) -> bool {
+        self.user == other.user && self.secret.expose() == other.secret.expose()
+    }
 }
 
 /// A list of users; `title` places it in messages. Users that do not fit are reported and left out.
@@ -112,6 +122,11 @@ fn secret(problems: &mut Problems<'_>, table: &Table<'_>) -> Option<Secret> {
 }
 
 fn checked(problems: &mut Problems<'_>, secret: &str, span: Range<usize>) -> Option<Secret> {
+    if secret == HIDDEN {
+        let hint = "write the secret there; `fels dump --secrets` prints a configuration with all of them";
+        problems.add_hint(span, "this secret was hidden when the configuration was printed", hint);
+        return None;
+    }
     if secret.len() < MIN_SECRET_BYTES {
         problems.add_hint(
             span,

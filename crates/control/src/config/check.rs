@@ -1,9 +1,12 @@
 //! What only the whole file shows.
 
+mod http;
+mod own;
 mod pools;
 
 use super::Machine;
 use super::error::Problems;
+use super::http::ReadHttp;
 use super::nbd::ReadNbd;
 use super::node::Root;
 use super::nvme::ReadNvme;
@@ -22,6 +25,7 @@ const MAX_NAMESPACES: usize = 1024;
 pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) {
     names(problems, &root.volumes);
     backings(problems, root);
+    own::files(problems, root);
     pools::names(problems, &root.pools);
     pools::known(problems, &root.pools, &root.volumes);
     pools::room(problems, &root.pools, &root.volumes);
@@ -31,6 +35,9 @@ pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) 
     if let Some(nbd) = &root.nbd {
         is_local(problems, nbd.portals(), "NBD has no authentication");
         nbd_socket(problems, nbd, root);
+    }
+    if let Some(http) = &root.http {
+        http::is_guarded(problems, http, &root.data);
     }
     if let Some(nvme) = &root.nvme {
         is_local(problems, nvme.portals(), "NVMe has no authentication yet");
@@ -124,7 +131,8 @@ fn portals(problems: &mut Problems<'_>, root: &Root) {
     let iscsi = root.iscsi.iscsi.listen.iter().zip(&root.iscsi.listen_spans);
     let nbd = root.nbd.iter().flat_map(ReadNbd::portals);
     let nvme = root.nvme.iter().flat_map(ReadNvme::portals);
-    let portals: Vec<_> = iscsi.chain(nbd).chain(nvme).collect();
+    let http = root.http.iter().flat_map(ReadHttp::portals);
+    let portals: Vec<_> = iscsi.chain(nbd).chain(nvme).chain(http).collect();
     for (index, (portal, span)) in portals.iter().enumerate() {
         if portal.port() == 0 {
             continue;

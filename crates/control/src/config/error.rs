@@ -81,7 +81,7 @@ impl ConfigErrors {
         self.suppressed
     }
 
-    pub(super) fn unreadable(name: &str, error: &std::io::Error) -> Self {
+    pub(crate) fn unreadable(name: &str, error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
         let (why, hint) = match error.kind() {
             ErrorKind::NotFound => ("there is no such file", Some("name a file with --config FILE")),
@@ -99,6 +99,12 @@ impl ConfigErrors {
             message: format!("the configuration {name} cannot be read: {why}"),
             hint: hint.map(str::to_owned),
         };
+        Self { errors: vec![error], suppressed: 0 }
+    }
+
+    /// One problem of the whole.
+    pub(crate) fn whole(message: String, hint: &str) -> Self {
+        let error = ConfigError { location: None, message, hint: Some(hint.to_owned()) };
         Self { errors: vec![error], suppressed: 0 }
     }
 

@@ -45,7 +45,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// The iSCSI target.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Iscsi {
     /// Portals, at least one; port 0 where the kernel is to choose.
     pub listen: Vec<SocketAddr>,

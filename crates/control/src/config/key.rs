@@ -14,17 +14,19 @@ pub struct Key {
 }
 
 /// Every section by its title, with its keys, in the order of the reference.
-pub fn sections() -> [(&'static str, &'static [Key]); 10] {
+pub fn sections() -> [(&'static str, &'static [Key]); 12] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
         ("[nbd]", super::nbd::KEYS),
         ("[nvme]", super::nvme::KEYS),
+        ("[http]", super::http::KEYS),
         ("[[pool]]", super::pool::KEYS),
         ("members", super::pool::MEMBER_KEYS),
         ("spinning", super::spinning::KEYS),
         ("[[volume]]", super::volume::KEYS),
         ("backing", super::volume::BACKING_KEYS),
+        ("limits", super::volume::LIMIT_KEYS),
         ("CHAP users", super::chap::KEYS),
     ]
 }

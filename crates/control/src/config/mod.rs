@@ -1,7 +1,7 @@
 //! The configuration file: read, checked as a whole, and turned into plain types.
 //!
 //! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nbd` the section `[nbd]`, `nvme` the
-//! section `[nvme]`, `pool` each `[[pool]]`, `spinning` the disks that
+//! section `[nvme]`, `http` the section `[http]`, `pool` each `[[pool]]`, `spinning` the disks that
 //! their members behave like, `volume` each `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
 //! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
 //! test. What concerns several sections stands in `check`.
@@ -13,6 +13,7 @@
 mod chap;
 mod check;
 mod error;
+mod http;
 mod iscsi;
 mod key;
 mod nbd;
@@ -29,15 +30,18 @@ mod tests;
 mod volume;
 
 pub use chap::ChapUser;
+pub(crate) use chap::HIDDEN;
 pub use error::{ConfigError, ConfigErrors, Location};
+pub use http::Http;
 pub use iscsi::Iscsi;
 pub use key::{Key, reference_table, sections};
 pub use nbd::Nbd;
 pub use nvme::{NQN_PREFIX, Namespace, Nvme};
 pub use pool::{Member, Pool};
 pub use secret::Secret;
-pub(crate) use volume::is_device;
+pub use source::{field_at, without_secrets};
 pub use volume::{Backing, IQN_PREFIX, Volume};
+pub(crate) use volume::{is_device, lexical};
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,7 +51,7 @@ use toml::de::DeTable;
 pub const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// What a node is wished to be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Directory of the volumes and of the node's state.
     pub data: PathBuf,
@@ -59,6 +63,8 @@ pub struct Config {
     pub nbd: Option<Nbd>,
     /// The NVMe/TCP target, if there is to be one.
     pub nvme: Option<Nvme>,
+    /// Where it is administered over TCP, if anywhere.
+    pub http: Option<Http>,
     /// The pools, in the order of the file.
     pub pools: Vec<Pool>,
     /// The volumes, in the order of the file.
@@ -107,20 +113,30 @@ impl Config {
         Self::parse_for(text, name, Machine::here())
     }
 
+    /// As [`Config::parse`], of a node whose data directory is `data` whatever its configuration says.
+    pub fn parse_in(text: &str, name: &str, data: &Path) -> Result<Self, ConfigErrors> {
+        Self::read(text, name, Machine::here(), Some(data))
+    }
+
     /// As [`Config::parse`], for the given machine.
     pub fn parse_for(text: &str, name: &str, machine: Machine) -> Result<Self, ConfigErrors> {
+        Self::read(text, name, machine, None)
+    }
+
+    fn read(text: &str, name: &str, machine: Machine, data: Option<&Path>) -> Result<Self, ConfigErrors> {
         let (document, syntax) = DeTable::parse_recoverable(text);
         if !syntax.is_empty() {
             return Err(ConfigErrors::syntax(text, name, &syntax));
         }
         let mut problems = error::Problems::new(text, name, source::secrets_of(document.get_ref()));
-        let root = node::Root::read(&mut problems, document.get_ref(), machine);
+        let root = node::Root::read(&mut problems, document.get_ref(), machine, data);
         check::whole(&mut problems, &root, machine);
         problems.into_result(root.into_config())
     }
 }
 
-fn read_bounded(path: &Path) -> std::io::Result<String> {
+/// What a file holds, if it is a text that is not larger than a configuration may be.
+pub(crate) fn read_bounded(path: &Path) -> std::io::Result<String> {
     let file = std::fs::File::open(path)?;
     let mut text = String::new();
     file.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
@@ -128,4 +144,9 @@ fn read_bounded(path: &Path) -> std::io::Result<String> {
         return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
     }
     Ok(text)
+}
+
+/// The keys of a volume, in the order of the reference.
+pub(crate) fn volume_keys() -> impl Iterator<Item = &'static str> {
+    volume::KEYS.iter().map(|key| key.name)
 }

@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// The NBD server.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Nbd {
     /// Where it listens; port 0 where the kernel is to choose.
     pub listen: Vec<SocketAddr>,

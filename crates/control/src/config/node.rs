@@ -1,6 +1,7 @@
 //! The keys at the top of the file.
 
 use super::error::Problems;
+use super::http::{self, ReadHttp};
 use super::iscsi::{self, ReadIscsi};
 use super::key::Key;
 use super::nbd::{self, ReadNbd};
@@ -9,7 +10,7 @@ use super::pool::{self, ReadPool};
 use super::table::Table;
 use super::volume::{self, ReadVolume};
 use super::{Config, Machine};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toml::de::DeTable;
 
 /// More shards than this bring nothing: the machine would need as many cores.
@@ -42,6 +43,12 @@ pub(super) const KEYS: &[Key] = &[
         says: "The NVMe/TCP target; each volume is a namespace of a subsystem.",
     },
     Key {
+        name: "http",
+        takes: "the section `[http]`",
+        default: "none: the unix socket alone",
+        says: "The control API over HTTP, for other machines and browsers.",
+    },
+    Key {
         name: "pool",
         takes: "sections `[[pool]]`",
         default: "none",
@@ -63,17 +70,21 @@ pub(super) struct Root {
     pub iscsi: ReadIscsi,
     pub nbd: Option<ReadNbd>,
     pub nvme: Option<ReadNvme>,
+    pub http: Option<ReadHttp>,
     pub pools: Vec<ReadPool>,
     pub volumes: Vec<ReadVolume>,
 }
 
 impl Root {
-    pub fn read<'t>(problems: &mut Problems<'_>, document: &'t DeTable<'t>, machine: Machine) -> Self {
+    /// `given`: the data directory, where the command line says which one it is.
+    pub fn read<'t>(
+        problems: &mut Problems<'_>,
+        document: &'t DeTable<'t>,
+        machine: Machine,
+        given: Option<&Path>,
+    ) -> Self {
         let table = Table::new(problems, "at the top level", KEYS, document, 0..0);
-        let data = table
-            .value("data")
-            .and_then(|value| value.string(problems, "a directory"))
-            .map_or_else(|| PathBuf::from("fels-data"), PathBuf::from);
+        let data = read_data(problems, &table, given);
         let shards = table
             .value("shards")
             .and_then(|value| value.integer(problems, "a number from 1 to 64", 1..=MAX_SHARDS))
@@ -81,9 +92,10 @@ impl Root {
         let iscsi = iscsi::read(problems, table.value("iscsi"));
         let nbd = nbd::read(problems, table.value("nbd"), &data);
         let nvme = nvme::read(problems, table.value("nvme"));
+        let http = http::read(problems, table.value("http"));
         let pools = pool::read_all(problems, table.value("pool"), &data);
         let volumes = volume::read_all(problems, table.value("volume"), &data);
-        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nbd, nvme, pools, volumes }
+        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nbd, nvme, http, pools, volumes }
     }
 
     pub fn into_config(self) -> Config {
@@ -93,8 +105,24 @@ impl Root {
             iscsi: self.iscsi.iscsi,
             nbd: self.nbd.map(|read| read.nbd),
             nvme: self.nvme.map(|read| read.nvme),
+            http: self.http.map(|read| read.http),
             pools: self.pools.into_iter().map(|read| read.pool).collect(),
             volumes: self.volumes.into_iter().map(|read| read.volume).collect(),
         }
     }
+}
+
+fn read_data(problems: &mut Problems<'_>, table: &Table<'_>, given: Option<&Path>) -> PathBuf {
+    let written = table
+        .value("data")
+        .and_then(|value| Some((PathBuf::from(value.string(problems, "a directory")?), value.span())));
+    let Some(given) = given else {
+        return written.map_or_else(|| PathBuf::from("fels-data"), |(path, _)| path);
+    };
+    let same = |path: &Path| std::path::absolute(path).ok() == std::path::absolute(given).ok();
+    if let Some((path, span)) = written.filter(|(path, _)| !same(path)) {
+        let message = format!("`data` is {}, and the node works in {}", path.display(), given.display());
+        problems.add_hint(span, message, "leave `data` out of the configuration that is in a data directory");
+    }
+    given.to_owned()
 }

@@ -41,7 +41,7 @@ pub(super) const KEYS: &[Key] = &[
 ];
 
 /// The NVMe/TCP target.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Nvme {
     /// Portals, at least one; port 0 where the kernel is to choose.
     pub listen: Vec<SocketAddr>,

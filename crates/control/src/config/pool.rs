@@ -70,7 +70,7 @@ pub(super) const MEMBER_KEYS: &[Key] = &[Key {
 }];
 
 /// A pool.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
     /// Its name.
     pub name: String,

@@ -55,17 +55,22 @@ pub(super) fn read(
         problems.add_hint(value.span(), "`listen` names no portal", hint);
     }
     for portal in portals {
-        let takes = format!("an address and a port such as \"127.0.0.1:{port}\"");
-        let Some(text) = portal.string(problems, &takes) else { continue };
-        match text.parse() {
-            Ok(address) => {
-                read.listen.push(address);
-                read.spans.push(portal.span());
-            }
-            Err(_) => refuse(problems, text, portal.span(), port),
+        if let Some(address) = one(problems, portal, port) {
+            read.listen.push(address);
+            read.spans.push(portal.span());
         }
     }
     read
+}
+
+/// Reads an address and a port. `port` is the usual one, for hints.
+pub(super) fn one(problems: &mut Problems<'_>, value: Value<'_>, port: u16) -> Option<SocketAddr> {
+    let text = value.string(problems, &format!("an address and a port such as \"127.0.0.1:{port}\""))?;
+    let address = text.parse().ok();
+    if address.is_none() {
+        refuse(problems, text, value.span(), port);
+    }
+    address
 }
 
 fn refuse(problems: &mut Problems<'_>, text: &str, span: Range<usize>, port: u16) {

@@ -117,6 +117,66 @@ fn collect(value: &DeValue<'_>, span: Range<usize>, hide: bool, secrets: &mut Ve
     }
 }
 
+/// A configuration with every value that may be a secret replaced by what the reader refuses. A text that is not TOML has
+/// been refused before.
+pub fn without_secrets(text: &str) -> String {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let mut secrets = secrets_of(document.get_ref());
+    secrets.sort_by_key(|span| span.start);
+    let mut shown = String::with_capacity(text.len());
+    let mut end = 0;
+    for span in secrets {
+        shown.push_str(text.get(end..span.start).unwrap_or_default());
+        shown.push('"');
+        shown.push_str(super::HIDDEN);
+        shown.push('"');
+        end = span.end;
+    }
+    shown.push_str(text.get(end..).unwrap_or_default());
+    shown
+}
+
+/// The path of keys to what stands at a place of a configuration, as `volume.demo.size`: tables in lists go by their name.
+pub fn field_at(text: &str, place: &Location) -> Option<String> {
+    let line = text.split_inclusive('\n').take(place.line - 1).map(str::len).sum::<usize>();
+    let column = text.get(line..)?.char_indices().nth(place.column - 1).map_or(0, |(at, _)| at);
+    let (document, _) = DeTable::parse_recoverable(text);
+    let mut path = Vec::new();
+    descend_table(document.get_ref(), line + column, &mut path);
+    (!path.is_empty()).then(|| path.join("."))
+}
+
+fn descend_table(table: &DeTable<'_>, at: usize, path: &mut Vec<String>) {
+    for (key, value) in table {
+        let inside = descend(value.get_ref(), at, path);
+        if inside || key.span().contains(&at) || value.span().contains(&at) {
+            path.insert(0, key.get_ref().to_string());
+            return;
+        }
+    }
+}
+
+/// Whether the place is in something inside of `value`, whose keys are then in `path`.
+fn descend(value: &DeValue<'_>, at: usize, path: &mut Vec<String>) -> bool {
+    match value {
+        DeValue::Table(table) => descend_table(table, at, path),
+        DeValue::Array(values) => {
+            for (index, value) in values.iter().enumerate() {
+                let found = descend(value.get_ref(), at, path) || value.span().contains(&at);
+                if !found {
+                    continue;
+                }
+                let name = value.get_ref().as_table().and_then(|table| table.get("name"));
+                let name = name.and_then(|name| name.get_ref().as_str()).map(str::to_owned);
+                path.insert(0, name.unwrap_or_else(|| index.to_string()));
+                return true;
+            }
+        }
+        _ => {}
+    }
+    !path.is_empty()
+}
+
 /// Whether `key` is a key of any section, and none that only stands inside of a table of users.
 fn is_declared(key: &str) -> bool {
     let users = super::chap::KEYS;

@@ -187,6 +187,36 @@ impl<'t> Value<'t> {
         .ok()
     }
 
+    /// A rate in bytes a second: an integer, or a string such as `"200MB/s"`; not zero.
+    pub fn rate(self, problems: &mut Problems<'_>) -> Option<u64> {
+        let takes = "a rate such as \"200MB/s\"";
+        let rate = match self.node.get_ref() {
+            DeValue::Integer(integer) => unsigned(integer).ok_or(QuantityError::NoNumber),
+            DeValue::String(text) => parse_bytes(text.trim_end().strip_suffix("/s").unwrap_or(text)),
+            _ => {
+                self.mismatch(problems, takes);
+                return None;
+            }
+        };
+        let hint = "write a whole number and B/s, KiB/s, MiB/s, GiB/s or KB/s, MB/s, GB/s";
+        match rate {
+            Ok(0) => {
+                let message = format!("`{}` is 0: nothing would get through", self.name);
+                problems.add_hint(
+                    self.span(),
+                    message,
+                    "leave it out for no limit; `enabled = false` switches a volume off",
+                );
+                None
+            }
+            Ok(rate) => Some(rate),
+            Err(why) => {
+                problems.add_hint(self.span(), format!("`{}` takes {takes}, but {why}", self.name), hint);
+                None
+            }
+        }
+    }
+
     /// A time: an integer of seconds, or a string such as `"15s"`; zero only where `range` has it.
     pub fn duration(
         self,

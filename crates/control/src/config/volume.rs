@@ -6,6 +6,7 @@ use super::key::Key;
 use super::nvme::{self, Namespace};
 use super::table::{Table, Value};
 use crate::size::display_bytes;
+use plane::volume::Limits;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 
@@ -18,8 +19,16 @@ const MAX_NAME_BYTES: usize = MAX_ISCSI_NAME_BYTES - IQN_PREFIX.len();
 const MAX_SIZE_BYTES: u64 = 1 << 50;
 const MAX_ALIAS_BYTES: usize = 255;
 /// Names in the data directory that belong to the node.
-const RESERVED_FILES: [&str; 4] =
-    [crate::state::NODE_FILE, crate::state::NEW_NODE_FILE, crate::state::LOCK_FILE, crate::api::SOCKET_FILE];
+const RESERVED_FILES: [&str; 8] = [
+    crate::state::NODE_FILE,
+    crate::state::NEW_NODE_FILE,
+    crate::state::LOCK_FILE,
+    crate::api::SOCKET_FILE,
+    crate::store::DOCUMENT_FILE,
+    crate::store::NEW_DOCUMENT_FILE,
+    crate::store::PENDING_FILE,
+    crate::store::NEW_PENDING_FILE,
+];
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -95,6 +104,18 @@ pub(super) const KEYS: &[Key] = &[
         default: "`[]`: all",
         says: "NVMe hosts that may see it and connect; a subsystem admits who may use all its volumes.",
     },
+    Key {
+        name: "limits",
+        takes: "the table below",
+        default: "none",
+        says: "What initiators get of it together, at most.",
+    },
+    Key {
+        name: "enabled",
+        takes: "`true` or `false`",
+        default: "`true`",
+        says: "Whether it is served. With `false` nobody can use it, and its bytes stay.",
+    },
 ];
 
 pub(super) const BACKING_KEYS: &[Key] = &[
@@ -124,6 +145,21 @@ pub(super) const BACKING_KEYS: &[Key] = &[
     },
 ];
 
+pub(super) const LIMIT_KEYS: &[Key] = &[
+    Key {
+        name: "iops",
+        takes: "1 to 1000000000",
+        default: "no limit",
+        says: "Requests in a second, over all protocols, sessions and cores.",
+    },
+    Key {
+        name: "throughput",
+        takes: "`\"200MB/s\"`, `\"1GiB/s\"` or bytes a second",
+        default: "no limit",
+        says: "Bytes that are read and written in a second.",
+    },
+];
+
 /// Where the bytes of a volume live.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backing {
@@ -140,7 +176,7 @@ pub enum Backing {
 }
 
 /// A volume.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Volume {
     /// Its name, fit for an IQN.
     pub name: String,
@@ -150,6 +186,8 @@ pub struct Volume {
     pub backing: Backing,
     /// Bytes of a logical block, 512 or 4096.
     pub block_size: u32,
+    /// What initiators get of it together, at most.
+    pub limits: Limits,
     /// Users that may log in; empty is no authentication.
     pub chap: Vec<ChapUser>,
     /// What the target proves itself with.
@@ -162,6 +200,8 @@ pub struct Volume {
     pub nbd: bool,
     /// How it is offered over NVMe.
     pub nvme: Namespace,
+    /// Whether it is served at all.
+    pub enabled: bool,
 }
 
 impl Volume {
@@ -221,6 +261,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         size_bytes: table.value("size").map_or(0, |value| read_size(problems, value, block_size)),
         backing: backing.unwrap_or(Backing::Null),
         block_size,
+        limits: table.value("limits").map_or_else(Limits::default, |value| read_limits(problems, value)),
         chap: table.value("chap").map_or_else(Vec::new, |value| chap::users(problems, value, &of("chap"))),
         chap_mutual: table
             .value("chap_mutual")
@@ -228,6 +269,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, data: &Path) -> Option<Re
         allow: table.value("allow").map_or_else(Vec::new, |value| read_allow(problems, value)),
         alias: table.value("alias").and_then(|value| read_alias(problems, value)),
         nbd: table.value("nbd").and_then(|value| value.boolean(problems)).unwrap_or(!is_guarded),
+        enabled: table.value("enabled").and_then(|value| value.boolean(problems)).unwrap_or(true),
     };
     check_mutual(problems, &table, &volume);
     let name_span = name.map_or(table.span(), Value::span);
@@ -399,7 +441,7 @@ fn read_device(problems: &mut Problems<'_>, value: Value<'_>) -> Option<Backing>
 }
 
 /// `path` without `.` and, where that needs no look at the disk, without `..`; so that one file has one path.
-pub(super) fn lexical(path: &Path) -> PathBuf {
+pub(crate) fn lexical(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -411,6 +453,18 @@ pub(super) fn lexical(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+fn read_limits(problems: &mut Problems<'_>, value: Value<'_>) -> Limits {
+    let takes = "a table such as { iops = 5000, throughput = \"200MB/s\" }";
+    let Some(table) = value.table(problems, takes, "in `limits`", LIMIT_KEYS) else {
+        return Limits::default();
+    };
+    let iops = table
+        .value("iops")
+        .and_then(|value| value.integer(problems, "a number from 1 to 1000000000", 1..=1_000_000_000));
+    let throughput = table.value("throughput").and_then(|value| value.rate(problems));
+    Limits { iops, bytes_per_second: throughput }
 }
 
 fn read_allow(problems: &mut Problems<'_>, value: Value<'_>) -> Vec<String> {

@@ -151,7 +151,13 @@ impl FoundPool {
             if self.label.spares.contains(&label.member) {
                 return self.spares.push(path);
             }
-            return self.unfit.push((path, "was a member once, and was replaced".to_owned()));
+            let is_further = label.slot.is_some_and(|slot| usize::from(slot) >= self.slots.len());
+            let why = if is_further {
+                "was to be a further member, and the pool was not extended"
+            } else {
+                "was a member once, and was replaced"
+            };
+            return self.unfit.push((path, why.to_owned()));
         };
         if let Some(first) = &self.slots[slot].place {
             let why = copy_of(first, label.generation < self.label.generation);

@@ -37,18 +37,27 @@ pub fn announcement(config: &Config, portals: &Portals, pools: &[Pool]) -> Strin
         describe_pool(&mut text, pool);
     }
     let Some(portal) = portals.iscsi.first().copied().map(reachable) else { return text };
-    for volume in config.volumes.iter().take(MAX_DESCRIBED) {
+    let served: Vec<_> = config.volumes.iter().filter(|volume| volume.enabled).collect();
+    for volume in served.iter().take(MAX_DESCRIBED) {
         text.push('\n');
         describe(&mut text, volume, portal, !config.iscsi.discovery_chap.is_empty());
         nbd(&mut text, volume, portals);
         nvme(&mut text, config, volume, portals);
     }
-    match config.volumes.len().saturating_sub(MAX_DESCRIBED) {
+    match served.len().saturating_sub(MAX_DESCRIBED) {
         0 => {}
         more => line(&mut text, &format!("\nand {more} volumes more, connected to in the same way")),
     }
     if config.volumes.is_empty() {
-        line(&mut text, "\nno volume is configured: add a section [[volume]], and start again");
+        line(
+            &mut text,
+            "\nno volume is configured: `fels volume create demo --size 1GiB` makes one while the node runs",
+        );
+    }
+    match config.volumes.len() - served.len() {
+        0 => {}
+        1 => line(&mut text, "\n1 volume is switched off, and not served"),
+        off => line(&mut text, &format!("\n{off} volumes are switched off, and not served")),
     }
     text
 }
@@ -186,7 +195,9 @@ fn nvme(text: &mut String, config: &Config, volume: &Volume, portals: &Portals) 
 
 /// Its place among the volumes of its subsystem, from 1, in the order of the file.
 fn nsid(config: &Config, volume: &Volume) -> usize {
-    let shares = |other: &&Volume| other.nvme.is_offered && other.nvme.subsystem == volume.nvme.subsystem;
+    let shares = |other: &&Volume| {
+        other.enabled && other.nvme.is_offered && other.nvme.subsystem == volume.nvme.subsystem
+    };
     let namespaces = config.volumes.iter().filter(shares);
     namespaces.take_while(|other| other.name != volume.name).count() + 1
 }

@@ -118,7 +118,9 @@ fn many_volumes_are_cut_short_and_none_is_told() {
     assert!(said.ends_with("\nand 3 volumes more, connected to in the same way\n"), "{said}");
     let said = announced("", &["127.0.0.1:3260"]);
     assert!(
-        said.ends_with("\nno volume is configured: add a section [[volume]], and start again\n"),
+        said.ends_with(
+            "\nno volume is configured: `fels volume create demo --size 1GiB` makes one while the node runs\n"
+        ),
         "{said}"
     );
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 /// Check a configuration; all that is wrong with it is said at once
 ///
-/// Nothing is opened but the file itself and the files of secrets that it names: whether a volume's file or
-/// device can be used shows when the node starts.
+/// Nothing is opened but the file itself, the files of secrets that it names, and what the data directory has of users and certificates if
+/// other machines are to reach [http]: whether a volume's file or device can be used shows when the node starts.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The configuration (TOML)

@@ -3,7 +3,8 @@
 use super::announcement::{Pool, announcement};
 use super::limits::raise_open_files;
 use crate::message::{Failure, colours, print};
-use control::Config;
+use control::Store;
+use control::store::StoreError;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::IsTerminal;
@@ -18,13 +19,18 @@ const INTERRUPTED: i32 = 130;
 
 /// Serve the volumes of a configuration, in the foreground
 ///
+/// With --data alone the configuration is fels.toml in that directory, made if it is missing: `fels volume create` fills it.
 /// Prints where it listens and, for each volume, how each initiator connects. SIGTERM and SIGINT (Ctrl-C)
 /// drain what is in flight and end with 0; a second one ends at once with 130.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// The configuration (TOML)
-    #[arg(short, long, value_name = "FILE")]
-    config: PathBuf,
+    /// The configuration (TOML); changes by command are written into it
+    #[arg(short, long, value_name = "FILE", required_unless_present = "data")]
+    config: Option<PathBuf>,
+
+    /// The data directory, with its configuration in it
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    data: Option<PathBuf>,
 
     /// What to log on stderr: error, warn, info, debug, trace, or per module, such as info,plane=debug
     #[arg(long, value_name = "LEVEL", env = "FELS_LOG", default_value = "info")]
@@ -33,19 +39,42 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     log_to_stderr(&arguments.log)?;
-    let config = Config::load(&arguments.config)?;
+    let store = store(arguments)?;
+    let document = store.read()?;
+    let config = document.config.clone();
     raise_open_files();
     // Before the start, so that a signal that comes during it is not lost.
     let mut signals = signals()?;
-    let node = control::start(&config).map_err(|error| Failure::caused(&error, error.hint()))?;
+    let node = control::start(store, document).map_err(|error| Failure::caused(&error, error.hint()))?;
     // Nobody has to read it for the node to serve.
     let pools: Vec<_> = node.pools().iter().map(Pool::of).collect();
     print(&announcement(&config, node.portals(), &pools))?;
+    let scheme = if node.api().is_encrypted() { "https" } else { "http" };
+    for address in node.api().http() {
+        print(&format!("administered on {scheme}://{address}\n"))?;
+    }
     let signal = signals.forever().next();
     tracing::info!(signal = signal.and_then(signal_hook::low_level::signal_name), "draining");
     node.shutdown().map_err(|error| Failure::caused(&error, error.hint()))?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Where the configuration is.
+fn store(arguments: &Arguments) -> Result<Store, Failure> {
+    let store = match (&arguments.config, &arguments.data) {
+        (Some(file), _) => Store::of_file(file),
+        (None, Some(data)) => Store::of_directory(data),
+        (None, None) => {
+            return Err(Failure::usage("nobody said what to serve", "give --config FILE or --data DIR"));
+        }
+    };
+    store.map_err(|error| match error {
+        StoreError::Config(errors) => errors.into(),
+        StoreError::Io { .. } => {
+            Failure::caused(&error, Some("the user who runs fels has to own that directory"))
+        }
+    })
 }
 
 /// The signals that end the node. The second of them ends the process in its handler, whatever hangs.

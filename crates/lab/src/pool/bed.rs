@@ -18,8 +18,6 @@ const NAME: &str = "lab";
 const BLOCK_SIZE: u32 = 512;
 /// Bytes of the writes that fill the volume.
 const FILLING: u64 = 1 << 20;
-/// Beside its share of the data, a member has labels, a journal, tables and what rounding takes.
-const EXTRA_BYTES: u64 = 16 << 20;
 
 /// Why a pool cannot be measured.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +130,7 @@ impl Bed {
             catalogue_blocks: 1,
             journal_bytes: None,
         };
-        let mut pool = Pool::make(ring, &options, members, 1).await?;
+        let pool = Pool::make(ring, &options, members, 1).await?;
         pool.add_volume(ring, [1; 16], NAME, self.spec.size_bytes, BLOCK_SIZE).await?;
         Ok(pool)
     }
@@ -147,7 +145,7 @@ impl Bed {
 
     /// The members as they were left, or new ones.
     async fn members(&self, ring: &Ring) -> Result<(Vec<Member>, Vec<File>), BedError> {
-        let bytes = self.member_bytes();
+        let bytes = self.spec.member_bytes();
         self.prepare(bytes)?;
         let mut members = Vec::new();
         let mut locks = Vec::new();
@@ -171,15 +169,6 @@ impl Bed {
             members.push(member);
         }
         Ok((members, locks))
-    }
-
-    /// Bytes of a member that holds its share of the volume.
-    fn member_bytes(&self) -> u64 {
-        let data = u64::from(self.spec.level.data_units(self.spec.members));
-        let rows = self.spec.size_bytes.div_ceil(data * u64::from(self.spec.unit_bytes));
-        let share = rows * u64::from(self.spec.unit_bytes);
-        // The journal takes a 64th, tables and their second copy less than another one.
-        (share + share / 16 + EXTRA_BYTES).next_multiple_of(1 << 20)
     }
 
     /// Takes memory, or a new directory, and the arms; once.

@@ -12,6 +12,8 @@ pub const FORM: &str = "pool:LEVEL[?members=6&on=memory|DIRECTORY&spinning=no|72
                         integrity=on|off&unit=64KiB&size=256MiB]";
 /// Most pools that one address describes.
 const MOST: usize = 64;
+/// Beside its share of the data, a member has labels, a journal, tables and what rounding takes.
+const EXTRA_BYTES: u64 = 16 << 20;
 
 /// Where the members of a pool are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +69,15 @@ impl PoolSpec {
             unit_bytes: DEFAULT_UNIT,
             size_bytes: 256 << 20,
         }
+    }
+
+    /// Bytes of a member that holds its share of the volume.
+    pub fn member_bytes(&self) -> u64 {
+        let data = u64::from(self.level.data_units(self.members));
+        let rows = self.size_bytes.div_ceil(data * u64::from(self.unit_bytes));
+        let share = rows * u64::from(self.unit_bytes);
+        // The journal takes a 64th, tables and their second copy less than another one.
+        (share + share / 16 + EXTRA_BYTES).next_multiple_of(1 << 20)
     }
 
     /// What stands behind `pool:`, which is one pool.

@@ -19,6 +19,17 @@ use crate::request::{Completion, Extent, Flags, Geometry, Io, Request, Run, Verb
 /// EMFILE.
 const TOO_MANY_OPEN_FILES: i32 = 24;
 
+/// What may be done to a file so that it holds a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Make {
+    /// Nothing: it has to be there. Block devices are.
+    Nothing,
+    /// It is made if it is missing.
+    Missing,
+    /// It is made if it is missing, and made longer if it is too short.
+    Longer,
+}
+
 /// Why a file cannot be a volume. Sentences for people, with a hint.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
@@ -80,7 +91,8 @@ fn open_hint(error: &io::Error) -> &'static str {
     }
 }
 
-/// A file that was checked, made if it was missing, and locked: what every core then opens. Dropping it unlocks.
+/// A file that was checked, made if it was missing, and locked: what every core then opens.
+#[derive(Clone)]
 pub struct PreparedFile {
     path: PathBuf,
     bytes: u64,
@@ -90,34 +102,46 @@ pub struct PreparedFile {
 }
 
 impl PreparedFile {
-    /// Checks `path` for a volume of `bytes`, makes it sparse when it is missing and `create` is set. Gives the
-    /// lock beside it: whoever keeps it keeps the file.
+    /// Checks `path` for a volume of `bytes`, and makes it, sparse, as far as `make` says. Gives the lock beside it: whoever
+    /// keeps it keeps the file.
     pub async fn new(
         ring: &Ring,
         path: &Path,
         bytes: u64,
         block_size: u32,
-        create: bool,
+        make: Make,
     ) -> Result<(PreparedFile, File), FileError> {
         let open = |source| FileError::Open { path: path.to_owned(), source };
-        let file = File::open(ring, path, FileOptions { create, ..FileOptions::default() }).map_err(open)?;
+        let file =
+            File::open(ring, path, FileOptions { create: make != Make::Nothing, ..FileOptions::default() })
+                .map_err(open)?;
         if !file.try_lock().map_err(open)? {
             return Err(FileError::Locked { path: path.to_owned() });
         }
         let found = file.length().map_err(open)?;
-        if found == 0 && create {
-            let failed = |source| FileError::Create { path: path.to_owned(), wanted: bytes, source };
-            file.set_length(bytes).map_err(failed)?;
-            file.sync().await.map_err(failed)?;
-            File::sync_directory_of(ring, path).map_err(failed)?;
-        } else if found < bytes {
-            return Err(FileError::TooShort { path: path.to_owned(), found, wanted: bytes });
+        if found < bytes {
+            let may = found == 0 && make == Make::Missing || make == Make::Longer;
+            if !may {
+                return Err(FileError::TooShort { path: path.to_owned(), found, wanted: bytes });
+            }
+            lengthen(ring, &file, path, bytes).await?;
         }
         let direct = File::open(ring, path, FileOptions { direct: true, ..FileOptions::default() })
             .and_then(|file| file.direct_alignment())
             .is_ok_and(|alignment| alignment <= block_size);
         let failed = Arc::default();
         Ok((PreparedFile { path: path.to_owned(), bytes, block_size, direct, failed }, file))
+    }
+
+    /// The same file for a volume of more bytes, which it is given if it has fewer. `lock`: what [`PreparedFile::new`] gave.
+    /// A device has what it has.
+    pub async fn larger(&self, ring: &Ring, lock: &File, bytes: u64) -> Result<PreparedFile, FileError> {
+        let open = |source| FileError::Open { path: self.path.clone(), source };
+        let found = lock.length().map_err(open)?;
+        if found < bytes {
+            lengthen(ring, lock, &self.path, bytes).await?;
+        }
+        Ok(PreparedFile { bytes, ..self.clone() })
     }
 
     /// Whether I/O goes around the page cache.
@@ -148,6 +172,14 @@ impl PreparedFile {
             punch: Cell::new(true),
         })
     }
+}
+
+/// Gives a file its length, durably.
+async fn lengthen(ring: &Ring, file: &File, path: &Path, bytes: u64) -> Result<(), FileError> {
+    let failed = |source| FileError::Create { path: path.to_owned(), wanted: bytes, source };
+    file.set_length(bytes).map_err(failed)?;
+    file.sync().await.map_err(failed)?;
+    File::sync_directory_of(ring, path).map_err(failed)
 }
 
 /// One core's view of a file.

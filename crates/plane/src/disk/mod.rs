@@ -4,7 +4,7 @@ mod file;
 mod memory;
 mod null;
 
-pub use file::{FileDisk, FileError, PreparedFile};
+pub use file::{FileDisk, FileError, Make, PreparedFile};
 pub use memory::MemoryDisk;
 pub use null::NullDisk;
 

@@ -4,6 +4,7 @@ mod count;
 mod delay;
 mod fault;
 mod layer;
+mod limit;
 mod passthrough;
 mod stack;
 
@@ -11,6 +12,7 @@ pub use count::{Count, Counted};
 pub use delay::{Delay, Order, Spindle, Spinning, SpinningDisk, SpinningDiskError};
 pub use fault::{Fault, Faults};
 pub use layer::Layer;
+pub use limit::{Limit, Limited, Limits};
 pub use passthrough::Passthrough;
 pub use stack::{Next, Spent, Stack};
 

@@ -51,6 +51,11 @@ impl Stack {
         Stack { ring, levels, disk, disk_geometry, disk_spent: Cell::default() }
     }
 
+    /// Its reactor.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
     /// What the whole is.
     pub fn geometry(&self) -> Geometry {
         self.levels.first().map_or(self.disk_geometry, |level| level.geometry)

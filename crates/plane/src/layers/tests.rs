@@ -6,7 +6,7 @@ use std::time::Duration;
 use ring::{Buffer, Memory, Options, Reactor, Ring};
 
 use super::*;
-use crate::disk::{FileError, MemoryDisk, PreparedFile};
+use crate::disk::{FileError, Make, MemoryDisk, PreparedFile};
 use crate::request::{Extent, Flags, Request, Verb};
 use crate::{Completion, ErrorKind, Io};
 
@@ -113,8 +113,8 @@ fn a_file_is_a_disk() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.img");
     run(|ring| async move {
-        let (prepared, lock) = PreparedFile::new(&ring, &path, 1 << 20, 512, true).await.unwrap();
-        let locked = PreparedFile::new(&ring, &path, 1 << 20, 512, true).await;
+        let (prepared, lock) = PreparedFile::new(&ring, &path, 1 << 20, 512, Make::Missing).await.unwrap();
+        let locked = PreparedFile::new(&ring, &path, 1 << 20, 512, Make::Missing).await;
         assert!(matches!(locked, Err(FileError::Locked { .. })));
         let stack = Stack::new(ring.clone(), Vec::new(), Box::new(prepared.open(&ring).unwrap()));
         let data: Vec<u8> = (0..16384u32).map(|index| (index / 512) as u8 + 1).collect();
@@ -132,7 +132,7 @@ fn a_file_is_a_disk() {
         let back = done(stack.submit(Request::read(8192, Buffer::new(16384))).await).unwrap();
         assert!(back[..8192].iter().all(|&byte| byte == 0) && back[8192..] == data[8192..]);
         drop(lock);
-        let short = PreparedFile::new(&ring, &path, 2 << 20, 512, true).await;
+        let short = PreparedFile::new(&ring, &path, 2 << 20, 512, Make::Missing).await;
         assert!(matches!(short, Err(FileError::TooShort { found: 0x10_0000, wanted: 0x20_0000, .. })));
     });
 }

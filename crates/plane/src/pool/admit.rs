@@ -18,7 +18,7 @@ impl MemberLocks {
     }
 
     /// Other processes may have what is at `place`.
-    fn release(&self, place: &Place) {
+    pub(super) fn release(&self, place: &Place) {
         self.0.borrow_mut().retain(|(other, _)| other != place);
     }
 
@@ -65,6 +65,14 @@ pub enum AdmitError {
         /// Which member.
         place: Place,
         /// A sentence's end.
+        why: String,
+    },
+    /// The pool has no further members.
+    #[error("pool {pool} is not extended: {why}")]
+    NotExtended {
+        /// Which pool.
+        pool: String,
+        /// Why not, with what can be done if that is known.
         why: String,
     },
     /// The pool was closed meanwhile.
@@ -124,6 +132,32 @@ pub async fn admit_spare(
     let taken = told.receive().await.ok_or_else(|| AdmitError::Closing(handle.status().name))?;
     taken.map_err(|why| AdmitError::Unfit { place: place.clone(), why })?;
     locks.keep(&place, lock);
+    Ok(())
+}
+
+/// Opens what is at these places and makes it further members of the pool, on the first core; beside each place,
+/// how large a file is made when there is none.
+pub async fn admit_further(
+    ring: &Ring,
+    locks: &MemberLocks,
+    handle: &Handle,
+    places: Vec<(Place, Option<u64>)>,
+) -> Result<(), AdmitError> {
+    let pool = handle.status().name;
+    handle.check_extension(places.len())?;
+    let (mut further, mut held) = (Vec::with_capacity(places.len()), Vec::with_capacity(places.len()));
+    for (place, make) in places {
+        let (member, lock) = Member::open(ring, place.clone(), make, None).await?;
+        further.push(member);
+        held.push((place, lock));
+    }
+    let (tell, mut told) = mailbox();
+    handle.extend_telling(further, Box::new(move |result| drop(tell.send(result))))?;
+    let taken = told.receive().await.ok_or_else(|| AdmitError::Closing(pool.clone()))?;
+    taken.map_err(|why| AdmitError::NotExtended { pool, why })?;
+    for (place, lock) in held {
+        locks.keep(&place, lock);
+    }
     Ok(())
 }
 

@@ -8,20 +8,29 @@ use ring::{Buffer, File, Ring};
 
 use super::admit::MemberLocks;
 use super::core::PoolCore;
-use super::format::{DEFAULT_CATALOGUE_BLOCKS, Label, VolumeEntry};
+use super::format::{DEFAULT_CATALOGUE_BLOCKS, End, Label, VolumeEntry};
 use super::layout::members;
 use super::level::Level;
 use super::member::{Layers, Member, MemberError, Place};
-use super::open::{Labelled, Pool, PoolError, PoolOptions, choose, newest, read_label, was_replaced};
+use super::open::{
+    Labelled, Pool, PoolError, PoolOptions, choose, never_came_in, newest, read_label, was_replaced,
+};
+use super::volumes::VolumeWish;
 use crate::disk::FileError;
 use crate::layers::{Layer, Spindle, Spinning, SpinningDisk};
-use crate::limits::POOL_CLOSE_TIME;
+use crate::limits::{POOL_CLOSE_TIME, POOL_MEMBER_STALL};
 use crate::request::Request;
 use crate::volume::VolumeOptions;
 
 /// What has to be zero at both ends of a member that counts as blank: partition tables, file systems and the labels of
 /// other volume managers all have something there.
 pub(super) const BLANK_ENDS: u64 = 1 << 20;
+
+/// Another one has its place meanwhile: a spare, by itself.
+const REPLACED: &str = "was a member once and was replaced";
+
+/// A cut came before the pool was extended by it.
+const NEVER_CAME_IN: &str = "was to be a further member, and the pool was not extended";
 
 const SOMETHING_ELSE: &str = "has no label of a pool, but something else on it";
 
@@ -92,6 +101,8 @@ pub(super) enum Found {
     Labelled(Opened, Box<Label>),
     /// Not to be used: a sentence's end.
     Unusable(String),
+    /// It does not work, or does not answer: a sentence's end.
+    Broken(String),
 }
 
 pub(super) struct Opened {
@@ -105,14 +116,11 @@ pub async fn assemble(
     plan: &PoolPlan,
     cores: usize,
 ) -> Result<(Assembled, MemberLocks), PoolError> {
-    let mut found = Vec::with_capacity(plan.members.len());
-    for member in &plan.members {
-        found.push(look(ring, &member.place, member.layers()?).await?);
-    }
-    let mut spares = Vec::with_capacity(plan.spares.len());
-    for spare in &plan.spares {
-        spares.push(look(ring, &spare.place, spare.layers()?).await?);
-    }
+    let mut found = look_at_all(ring, &plan.members).await?;
+    let mut spares = look_at_all(ring, &plan.spares).await?;
+    let tails: Vec<u64> = found.iter().chain(&spares).filter_map(Found::tail).collect();
+    look_again(ring, &plan.members, &mut found, &tails).await?;
+    look_again(ring, &plan.spares, &mut spares, &tails).await?;
     if found.iter().chain(&spares).any(|found| matches!(found, Found::Labelled(..))) {
         import(ring, plan, found, spares, cores).await
     } else {
@@ -120,7 +128,47 @@ pub async fn assemble(
     }
 }
 
-pub(super) async fn look(ring: &Ring, place: &Place, layers: Option<Layers>) -> Result<Found, PoolError> {
+impl Found {
+    /// Where the label at the tail of a member is.
+    fn tail(&self) -> Option<u64> {
+        match self {
+            Found::Labelled(_, label) => Some(label.geometry.label_place(End::Tail)),
+            _ => None,
+        }
+    }
+}
+
+async fn look_at_all(ring: &Ring, plans: &[MemberPlan]) -> Result<Vec<Found>, PoolError> {
+    let mut found = Vec::with_capacity(plans.len());
+    for plan in plans {
+        found.push(look(ring, &plan.place, plan.layers()?, &[]).await?);
+    }
+    Ok(found)
+}
+
+/// One that seems to have no label may have lost that at its head, and be larger than it has to be: then the others say where
+/// the one at its tail is.
+async fn look_again(
+    ring: &Ring,
+    plans: &[MemberPlan],
+    found: &mut [Found],
+    tails: &[u64],
+) -> Result<(), PoolError> {
+    for (plan, found) in plans.iter().zip(found) {
+        if matches!(found, Found::Unusable(_)) && !tails.is_empty() {
+            *found = look(ring, &plan.place, plan.layers()?, tails).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What is at a place. `tails`: where other members of the pool have their labels, beside the beginning and the end.
+pub(super) async fn look(
+    ring: &Ring,
+    place: &Place,
+    layers: Option<Layers>,
+    tails: &[u64],
+) -> Result<Found, PoolError> {
     let (member, lock) = match Member::open(ring, place.clone(), None, layers).await {
         Ok(opened) => opened,
         Err(MemberError::File(FileError::Open { source, .. })) if source.kind() == ErrorKind::NotFound => {
@@ -128,7 +176,7 @@ pub(super) async fn look(ring: &Ring, place: &Place, layers: Option<Layers>) -> 
         }
         // A disk that died; anything else is for somebody to mend before the pool goes on without the member.
         Err(MemberError::File(FileError::Open { source, .. })) if is_dead(&source) => {
-            return Ok(Found::Unusable(format!("cannot be opened: {source}")));
+            return Ok(Found::Broken(format!("cannot be opened: {source}")));
         }
         Err(error) => return Err(error.into()),
     };
@@ -136,8 +184,10 @@ pub(super) async fn look(ring: &Ring, place: &Place, layers: Option<Layers>) -> 
         let is_empty = lock.is_some_and(|file| file.length().is_ok_and(|length| length == 0));
         return Ok(if is_empty { Found::Missing } else { Found::Unusable(SOMETHING_ELSE.to_owned()) });
     }
-    let label = match read_label(ring, &member).await {
+    let label = match read_label(ring, &member, tails).await {
         Ok(label) => label,
+        // The pool goes on without it if it can, as with a disk that died.
+        Err(PoolError::Io { cause, .. }) => return Ok(Found::Broken(format!("cannot be used: {cause}"))),
         Err(PoolError::Refused { why, .. }) => {
             let place = format!("{place}: ");
             return Ok(Found::Unusable(why.strip_prefix(&place).unwrap_or(&why).to_owned()));
@@ -155,7 +205,7 @@ pub(super) async fn look(ring: &Ring, place: &Place, layers: Option<Layers>) -> 
         None => match is_blank(ring, &member).await? {
             Some(true) => Found::Blank(Opened { member, lock }),
             Some(false) => Found::Unusable(SOMETHING_ELSE.to_owned()),
-            None => Found::Unusable("cannot be read".to_owned()),
+            None => Found::Broken("cannot be read".to_owned()),
         },
     })
 }
@@ -174,7 +224,8 @@ pub(super) async fn is_blank(ring: &Ring, member: &Member) -> Result<Option<bool
     let stack = member.stack(ring)?;
     let length = member.bytes().min(BLANK_ENDS);
     for place in [0, member.bytes() - length] {
-        let completion = stack.submit(Request::read(place, Buffer::new(length as usize))).await;
+        let read = stack.submit(Request::read(place, Buffer::new(length as usize)));
+        let Some(completion) = ring.timeout(POOL_MEMBER_STALL, read).await else { return Ok(None) };
         if completion.result.is_err() {
             return Ok(None);
         }
@@ -197,7 +248,7 @@ async fn make(
     for (found, member) in found.iter().chain(&spares).zip(plan.members.iter().chain(&plan.spares)) {
         let place = &member.place;
         match found {
-            Found::Unusable(why) => {
+            Found::Unusable(why) | Found::Broken(why) => {
                 return Err(refused(format!(
                     "{place} {why}; hint: a pool is made of blank members only: take it from the list, or wipe it if nobody \
                      needs what is on it"
@@ -281,7 +332,9 @@ async fn import(
             Found::Missing if plan.create_bytes.is_none() => {
                 absent.push(Absent { place: plan.place.clone(), why: "is not there, or empty".to_owned() });
             }
-            Found::Unusable(why) => absent.push(Absent { place: plan.place.clone(), why }),
+            Found::Unusable(why) | Found::Broken(why) => {
+                absent.push(Absent { place: plan.place.clone(), why });
+            }
             found => blank.push((found, plan)),
         }
     }
@@ -294,16 +347,30 @@ async fn import(
             }
             Found::Missing => "is not there, or empty".to_owned(),
             Found::Blank(_) => "is blank: it has no label of a pool, and is not touched".to_owned(),
-            Found::Unusable(why) => why,
+            Found::Unusable(why) | Found::Broken(why) => why,
         };
         absent.push(Absent { place: plan.place.clone(), why });
     }
     for absent in &absent {
         tracing::warn!(pool = plan.name, "{} counts as missing: it {}", absent.place, absent.why);
     }
-    absent.extend(leave_replaced(plan, &mut labelled));
+    let named = labelled.len();
+    absent.extend(leave_aside(
+        plan,
+        &mut labelled,
+        never_came_in,
+        NEVER_CAME_IN,
+        "give it to `fels pool add` again",
+    ));
+    let strangers = named - labelled.len();
+    let hint = "take it from the list, or wipe it and add it as a spare";
+    absent.extend(leave_aside(plan, &mut labelled, was_replaced, REPLACED, hint));
+    // Those may be given to it again, or to somebody else.
+    for absent in &absent {
+        locks.release(&absent.place);
+    }
     let label = choose(&plan.name, &labelled)?;
-    fits(plan, &label)?;
+    fits(plan, &label, strangers)?;
     no_copies(plan, &labelled)?;
     let slots = labelled.iter().map(|one| (one.member.place().clone(), label.slot_of(&one.label.member)));
     let slots: Vec<_> = slots.collect();
@@ -330,28 +397,26 @@ async fn import(
     Ok((Assembled { pool, absent, is_new: false }, locks))
 }
 
-/// Takes out those whose place another one has meanwhile: a spare, by itself. The pool goes on without them.
-fn leave_replaced(plan: &PoolPlan, labelled: &mut Vec<Labelled>) -> Vec<Absent> {
+/// Takes out those of which the newest label says what `is_left` does: the pool goes on without them.
+fn leave_aside(
+    plan: &PoolPlan,
+    labelled: &mut Vec<Labelled>,
+    is_left: fn(&Label, &Label) -> bool,
+    why: &str,
+    hint: &str,
+) -> Vec<Absent> {
     let Some(label) = newest(labelled).map(|newest| newest.label.clone()) else { return Vec::new() };
-    let mut absent = Vec::new();
-    labelled.retain(|other| {
-        let replaced = was_replaced(&label, &other.label);
-        if replaced {
-            let place = other.member.place().clone();
-            let why = "was a member once and was replaced".to_owned();
-            tracing::warn!(
-                pool = plan.name,
-                "{place} {why}; hint: take it from the list, or wipe it and add it as a spare"
-            );
-            absent.push(Absent { place, why });
-        }
-        !replaced
-    });
-    absent
+    let left = labelled.extract_if(.., |other| is_left(&label, &other.label));
+    left.map(|other| {
+        let place = other.member.place().clone();
+        tracing::warn!(pool = plan.name, "{place} {why}; hint: {hint}");
+        Absent { place, why: why.to_owned() }
+    })
+    .collect()
 }
 
-/// Whether the members say what the configuration says.
-fn fits(plan: &PoolPlan, label: &Label) -> Result<(), PoolError> {
+/// Whether the members say what the configuration says. `strangers`: so many that it names never were members.
+fn fits(plan: &PoolPlan, label: &Label, strangers: usize) -> Result<(), PoolError> {
     let geometry = &label.geometry;
     let refused = |why: String| Err(PoolError::Refused { pool: plan.name.clone(), why });
     let on_off = |value: bool| if value { "with" } else { "without" };
@@ -378,7 +443,7 @@ fn fits(plan: &PoolPlan, label: &Label) -> Result<(), PoolError> {
         let hint = format!("set integrity = {}: it cannot be changed", label.integrity);
         return refused(format!("it was made {is} checksums, not {said}; hint: {hint}"));
     }
-    let (is, said) = (label.slots.len() + label.spares.len(), plan.members.len());
+    let (is, said) = (label.slots.len() + label.spares.len(), plan.members.len().saturating_sub(strangers));
     if usize::from(geometry.slots) > said + plan.spares.len() || said > is {
         return refused(format!(
             "it has {is} members, not {said}; hint: name all of them, also those that are missing"
@@ -411,31 +476,41 @@ impl Assembled {
     /// Bytes that belong to no volume.
     pub fn free_bytes(&self) -> u64 {
         let geometry = &self.pool.shared().geometry;
-        let extents = self.pool.volumes().iter().flat_map(|volume| &volume.extents);
-        let taken: u64 = extents.map(|extent| extent.rows).sum();
-        geometry.pool_bytes() - taken * geometry.row_bytes()
+        let volumes = self.pool.volumes();
+        let extents = volumes.iter().flat_map(|volume| &volume.extents);
+        let taken: u64 = extents.map(|extent| extent.rows * geometry.row_bytes_of(extent.first_row)).sum();
+        geometry.pool_bytes() - taken
     }
 
-    /// The volume in the pool's catalogue, entered there if it is new.
-    pub async fn volume(&mut self, ring: &Ring, options: &VolumeOptions) -> Result<VolumeEntry, PoolError> {
-        let entry = |pool: &Pool| pool.volumes().iter().find(|volume| volume.name == options.name).cloned();
-        if let Some(there) = entry(&self.pool) {
-            let (wanted, block_size) = (options.bytes, options.block_size);
-            let why = if there.bytes != wanted {
-                format!("it has {} bytes there, not {wanted}; hint: set `size` to what it has", there.bytes)
-            } else if there.block_size != block_size {
+    /// The volume in the pool's catalogue, entered there if it is new, and made larger if that is wished.
+    pub async fn volume(&self, ring: &Ring, options: &VolumeOptions) -> Result<VolumeEntry, PoolError> {
+        let VolumeOptions { id, ref name, bytes, block_size, .. } = *options;
+        let no_volume = |why: String| Err(self.pool.no_volume(name, why));
+        let there = self.pool.volumes().iter().find(|volume| volume.name == *name).cloned();
+        let wish = match there {
+            None => VolumeWish::Add { id, name: name.clone(), bytes, block_size },
+            Some(there) if there.block_size != block_size => {
                 let is = there.block_size;
-                format!(
+                return no_volume(format!(
                     "its blocks have {is} bytes, not {block_size}; hint: set block_size = {is}: it cannot be changed"
-                )
-            } else {
-                return Ok(there);
-            };
-            return Err(self.pool.no_volume(&options.name, why));
-        }
-        self.pool.add_volume(ring, options.id, &options.name, options.bytes, options.block_size).await?;
-        tracing::info!(pool = self.pool.shared().name, volume = options.name, "made");
-        Ok(entry(&self.pool).expect("it was made just now"))
+                ));
+            }
+            Some(there) if there.bytes < bytes && options.may_grow => {
+                VolumeWish::Resize { name: name.clone(), bytes }
+            }
+            Some(there) if there.bytes != bytes => {
+                return no_volume(format!(
+                    "it has {} bytes there, not {bytes}; hint: set `size` to what it has",
+                    there.bytes
+                ));
+            }
+            Some(there) => return Ok(there),
+        };
+        let is_new = matches!(wish, VolumeWish::Add { .. });
+        let entry = self.pool.change_volumes(ring, wish).await?;
+        let done = if is_new { "made" } else { "made larger" };
+        tracing::info!(pool = self.pool.shared().name, volume = options.name, "{done}");
+        Ok(entry.expect("it was made just now"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::format::Geometry;
+use super::format::{Geometry, within};
 use super::grown::Grown;
 
 /// Shared by all cores. A bit stands for neighbouring rows.
@@ -36,7 +36,7 @@ impl Bitmap {
     }
 
     fn place(&self, row: u64) -> (usize, u64) {
-        let bit = row / self.rows_per_bit;
+        let bit = within(row) / self.rows_per_bit;
         ((bit / 64) as usize, 1 << (bit % 64))
     }
 

@@ -44,11 +44,12 @@ pub(super) struct Columns<'a> {
 impl<'a> Columns<'a> {
     /// Nothing is known of any block. Who makes columns holds the row.
     pub(super) fn unknown(core: &'a PoolCore, number: u64, positions: Range<usize>) -> Columns<'a> {
-        let slots = usize::from(core.geometry().slots);
         let row = Row::new(core.geometry(), number);
-        let count = positions.len();
-        let bytes = (0..slots).map(|_| Buffer::zeroed(count * BLOCK)).collect();
-        Columns { core, number, row, positions, bytes, states: vec![vec![Block::Gone; count]; slots] }
+        // Nothing for slots of the sets before that of the row.
+        let count = |slot: usize| if row.is_behind(slot) { 0 } else { positions.len() };
+        let bytes = (0..row.end()).map(|slot| Buffer::zeroed(count(slot) * BLOCK)).collect();
+        let states = (0..row.end()).map(|slot| vec![Block::Gone; count(slot)]).collect();
+        Columns { core, number, row, positions, bytes, states }
     }
 
     /// Reads and verifies the blocks of all slots of `wanted` that are in use.
@@ -82,6 +83,11 @@ impl<'a> Columns<'a> {
                 }
             }
             self.verify(slot);
+            // Another member came to the slot meanwhile: the table is that of one that has nothing yet. Nobody rebuilds a row
+            // that is held.
+            if self.core.gone(self.number) & 1 << slot != 0 {
+                self.states[slot].fill(Block::Gone);
+            }
         }
     }
 
@@ -121,7 +127,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// How many slots there are.
+    /// How many slots there are, up to the last one of the row.
     pub(super) fn slots(&self) -> usize {
         self.states.len()
     }
@@ -262,13 +268,14 @@ impl<'a> Columns<'a> {
     }
 
     fn mend_column(&mut self, index: usize, mended: &mut Vec<(usize, usize)>) {
-        let bad = (0..self.states.len())
+        let bad = members(self.row.slots())
             .filter(|slot| self.states[*slot][index] != Block::Good)
             .fold(0, |bad, slot| bad | 1u64 << slot);
         if bad == 0 {
             return;
         }
-        let before: Vec<Block> = self.states.iter().map(|states| states[index]).collect();
+        let state = |states: &Vec<Block>| states.get(index).copied().unwrap_or(Block::Gone);
+        let before: Vec<Block> = self.states.iter().map(state).collect();
         let found: Vec<Vec<u8>> = members(bad).map(|slot| self.block(slot, index).to_vec()).collect();
         if self.row.parities() == 0 {
             self.copy(index, bad);

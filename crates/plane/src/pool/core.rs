@@ -10,12 +10,12 @@ use ring::{Buffer, PooledFuture, Ring, Sender};
 
 use super::bitmap::Bitmap;
 use super::events::Counters;
-use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, block_entry};
+use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, VolumeEntry, block_entry, copy_entry};
 use super::gather::Gather;
 use super::grown::Current;
 use super::journal::Journal;
 use super::keeper::Message;
-use super::layout::{Row, Slots};
+use super::layout::Slots;
 use super::locks::{RowLocks, Waiting, moment};
 use super::maintain::ScrubReport;
 use super::member::{Member, MemberError};
@@ -24,6 +24,7 @@ use super::slots::{SlotStates, Spared};
 use super::table::Table;
 use super::watch::{Watch, kind_of};
 use crate::error::Error;
+use crate::latest::Latest;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
 use crate::request::{Completion, Extent, Io, Request, Verb};
@@ -49,6 +50,8 @@ pub struct Shared {
     pub(super) segments: Segments,
     pub(super) states: SlotStates,
     pub(super) bitmap: Bitmap,
+    /// The volumes, as the catalogue has them.
+    pub(super) volumes: Latest<Vec<VolumeEntry>>,
     /// What was noticed.
     pub counters: Counters,
     /// The number of the next transaction.
@@ -123,6 +126,15 @@ impl Shared {
         self.replaced.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// There are members for further slots, from the next one on, or those are gone again.
+    pub(super) fn set_members_from(&self, slot: usize, further: &[Arc<Member>]) {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.truncate(slot);
+        members.extend(further.iter().cloned().map(Some));
+        drop(members);
+        self.replaced.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Whether the labels say which slots are in use.
     pub(super) fn is_labelled(&self) -> bool {
         self.labelled.load(Ordering::Acquire) >= self.changes.load(Ordering::Acquire)
@@ -152,7 +164,7 @@ impl PoolCore {
     /// Opens the members on this core.
     pub(super) fn new(shared: Arc<Shared>, index: usize, ring: Ring) -> Result<Rc<PoolCore>, MemberError> {
         let core = Rc::new(PoolCore {
-            members: RefCell::new((0..shared.geometry.slots).map(|_| None).collect()),
+            members: RefCell::default(),
             replaced: Cell::new(0),
             shared,
             index,
@@ -166,25 +178,31 @@ impl PoolCore {
         Ok(core)
     }
 
-    /// Opens those members that are others than they were.
+    /// Opens those members that are others than they were. The error is that of the last one that cannot be opened.
     fn open_members(&self) -> Result<(), MemberError> {
         self.replaced.set(self.shared.replaced.load(Ordering::Acquire));
         let wanted = self.shared.members.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        for (mine, wanted) in self.members.borrow_mut().iter_mut().zip(wanted) {
+        let mut result = Ok(());
+        let mut members = self.members.borrow_mut();
+        members.resize_with(wanted.len(), || None);
+        for (mine, wanted) in members.iter_mut().zip(wanted) {
             let same = match (&mine, &wanted) {
                 (Some((mine, _)), Some(wanted)) => Arc::ptr_eq(mine, wanted),
                 (None, None) => true,
                 _ => false,
             };
-            if !same {
-                *mine = None;
-                if let Some(member) = wanted {
-                    let stack = Rc::new(member.stack(&self.ring)?);
-                    *mine = Some((member, stack));
-                }
+            if same {
+                continue;
+            }
+            *mine = None;
+            let Some(member) = wanted else { continue };
+            match member.stack(&self.ring) {
+                Ok(stack) => *mine = Some((member, Rc::new(stack))),
+                // The others are opened all the same: one that was replaced is not to be used any more.
+                Err(error) => result = Err(error),
             }
         }
-        Ok(())
+        result
     }
 
     /// What all cores share.
@@ -290,11 +308,30 @@ impl PoolCore {
 
     /// What `block`, just read, is.
     pub(super) fn judge(&self, slot: usize, row: u64, position: usize, block: &[u8]) -> Judged {
+        self.judge_by(slot, row, position, || block_entry(block))
+    }
+
+    /// The same, and copies it on the way. What `to` has is only of use when the block is good.
+    pub(super) fn judge_copied(
+        &self,
+        slot: usize,
+        row: u64,
+        position: usize,
+        block: &[u8],
+        to: &mut [u8],
+    ) -> Judged {
+        if !self.shared.integrity {
+            to.copy_from_slice(block);
+        }
+        self.judge_by(slot, row, position, || copy_entry(block, to))
+    }
+
+    fn judge_by(&self, slot: usize, row: u64, position: usize, entry: impl FnOnce() -> u32) -> Judged {
         match self.shared.table.entry(slot, row, position) {
             UNWRITTEN => Judged::Unwritten,
             LOST => Judged::Lost,
             _ if !self.shared.integrity => Judged::Good,
-            entry if block_entry(block) == entry => Judged::Good,
+            noted if entry() == noted => Judged::Good,
             _ => Judged::Wrong,
         }
     }
@@ -307,14 +344,14 @@ impl PoolCore {
     /// A member failed a request: it is taken out, unless the pool cannot do without. Gives whether it is out now.
     pub(super) fn fail(&self, slot: usize, cause: Cause, trouble: &Trouble) -> bool {
         let shared = &self.shared;
-        let row = Row::new(&shared.geometry, 0);
+        let survives = |gone| shared.geometry.survives(gone);
         let gone = shared.states.out() | shared.states.rebuilding() | 1 << slot;
-        if shared.states.out() & 1 << slot == 0 && !row.survives(gone) {
+        if shared.states.out() & 1 << slot == 0 && !survives(gone) {
             return false;
         }
         // Before: whoever sees that it is out waits for the labels to say so.
         shared.changes.fetch_add(1, Ordering::AcqRel);
-        let spared = shared.states.spare(slot, |gone| row.survives(gone));
+        let spared = shared.states.spare(slot, survives);
         if spared == Spared::Now {
             tracing::error!(pool = shared.name, "member {slot} is faulted: {cause}: {trouble}");
         }
@@ -323,6 +360,12 @@ impl PoolCore {
         // In any case: the labels follow the states.
         shared.keeper.send(Message::Out { slot, cause }).ok();
         spared != Spared::No
+    }
+
+    /// How many members have come in so far. When that is another number after a read, the bytes may be of a member that has gone
+    /// meanwhile, and the table that of the one in its place, which has nothing yet.
+    pub(super) fn newcomers(&self) -> u64 {
+        self.shared.replaced.load(Ordering::Acquire)
     }
 
     /// The slots of `row` of which nothing can be had on this core.

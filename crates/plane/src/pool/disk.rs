@@ -8,7 +8,7 @@ use super::core::PoolCore;
 use super::format::{RowExtent, UNWRITTEN, VolumeEntry};
 use super::gather::Part;
 use super::join::{Several, join};
-use super::layout::{Piece, Row, members, pieces, set};
+use super::layout::{Piece, Row, members, pieces_from, set};
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
 use crate::request::{Completion, Extent, Geometry, Io, Request, Run, Verb};
@@ -19,10 +19,28 @@ const AT_ONCE: usize = 8;
 /// Rows that one request changes at once.
 const ROWS_AT_ONCE: usize = 32;
 
+/// Neighbouring rows of a volume, all of one set.
+struct Span {
+    first_row: u64,
+    /// Bytes of each row.
+    row_bytes: u64,
+    /// Bytes of all.
+    bytes: u64,
+}
+
+/// A part of a span.
+struct SpanRun {
+    first_row: u64,
+    row_bytes: u64,
+    /// From the begin of the first row on.
+    offset: u64,
+    length: u64,
+}
+
 /// One core's view of a volume on a pool.
 pub struct PoolDisk {
     core: Rc<PoolCore>,
-    extents: Vec<RowExtent>,
+    spans: Vec<Span>,
     geometry: Geometry,
 }
 
@@ -40,26 +58,31 @@ impl PoolDisk {
             discard_zeroes: true,
             discard_granularity: PHYSICAL_BLOCK,
         };
-        PoolDisk { core, extents: entry.extents.clone(), geometry }
+        let span = |extent: &RowExtent| {
+            let row_bytes = core.geometry().row_bytes_of(extent.first_row);
+            Span { first_row: extent.first_row, row_bytes, bytes: extent.rows * row_bytes }
+        };
+        let spans = entry.extents.iter().map(span).collect();
+        PoolDisk { core, spans, geometry }
     }
 
-    /// The runs of the pool's bytes that a run of the volume's is: offset and length of each.
-    fn runs(&self, extent: Extent) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let row_bytes = self.core.geometry().row_bytes();
+    /// The parts of its spans that a run of the volume's bytes is.
+    fn runs(&self, extent: Extent) -> impl Iterator<Item = SpanRun> + '_ {
         let mut before = 0;
-        self.extents.iter().filter_map(move |rows| {
-            let (start, length) = (before, rows.rows * row_bytes);
-            before += length;
+        self.spans.iter().filter_map(move |span| {
+            let start = before;
+            before += span.bytes;
             let from = extent.offset.max(start);
-            let to = (extent.offset + extent.length).min(start + length);
-            (from < to).then(|| (rows.first_row * row_bytes + from - start, to - from))
+            let to = (extent.offset + extent.length).min(before);
+            let (first_row, row_bytes) = (span.first_row, span.row_bytes);
+            (from < to).then(|| SpanRun { first_row, row_bytes, offset: from - start, length: to - from })
         })
     }
 
     /// The pieces of a run of the volume's bytes.
     fn pieces(&self, extent: Extent) -> impl Iterator<Item = Piece> + '_ {
         let pool = self.core.geometry();
-        self.runs(extent).flat_map(move |(offset, length)| pieces(pool, offset, length))
+        self.runs(extent).flat_map(move |run| pieces_from(pool, run.first_row, run.offset, run.length))
     }
 
     async fn read(&self, request: Request) -> Completion {
@@ -99,13 +122,12 @@ impl PoolDisk {
     async fn change(&self, extent: Extent, buffer: Buffer) -> Completion {
         let core = &self.core;
         let job = core.gather.begin(buffer);
-        let row_bytes = core.geometry().row_bytes();
         let mut at = 0;
         let mut result = Ok(());
-        for (mut offset, length) in self.runs(extent) {
+        for SpanRun { first_row, row_bytes, mut offset, length } in self.runs(extent) {
             let end = offset + length;
             while offset < end && result.is_ok() {
-                let (row, within) = (offset / row_bytes, offset % row_bytes);
+                let (row, within) = (first_row + offset / row_bytes, offset % row_bytes);
                 let count = (row_bytes - within).min(end - offset);
                 core.change(row, Part::new(&job, at, within as usize, count as usize));
                 (at, offset) = (at + count as usize, offset + count);

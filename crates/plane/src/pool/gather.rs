@@ -71,7 +71,7 @@ impl Part {
 
     /// The pieces of the row that change.
     pub(super) fn pieces(&self, geometry: &Geometry, row: u64) -> impl Iterator<Item = Piece> + use<> {
-        layout::pieces(geometry, row * geometry.row_bytes() + self.offset as u64, self.length as u64)
+        layout::pieces_from(geometry, row, self.offset as u64, self.length as u64)
     }
 
     /// Puts the bytes for those blocks of `unit` which stand at `positions` into `out`, which has those blocks. Gives which

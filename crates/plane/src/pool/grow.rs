@@ -9,7 +9,7 @@ use super::layout::members;
 use crate::request::{Flags, Request};
 
 /// Pages of the table that are written at once, with both places of each.
-const PAGES: u64 = 128;
+pub(super) const PAGES: u64 = 128;
 
 impl Keeper {
     /// As [`Keeper::try_grow`], with what is to be said of it in the log.
@@ -81,24 +81,40 @@ impl Keeper {
     /// Writes table and bitmap of a member where they lie from then on, beside those in use. What changes meanwhile is marked,
     /// and in the journal: it is written with the next checkpoint, to the new places.
     async fn write_new_places(&self, slot: usize, geometry: &Geometry) -> Result<(), String> {
-        let shared = self.shared();
         for first in (0..geometry.table_pages).step_by(PAGES as usize) {
-            let count = (geometry.table_pages - first).min(PAGES);
-            let mut bytes = Buffer::zeroed(count as usize * 2 * BLOCK);
-            for (index, pair) in bytes.chunks_exact_mut(2 * BLOCK).enumerate() {
-                let page = first + index as u64;
-                let last = shared.table.generation(slot, page);
-                for generation in [last + 1, last + 2] {
-                    let head = TablePage { pool: shared.id, slot: slot as u16, page, generation };
-                    let place = (generation % 2) as usize * BLOCK;
-                    head.encode(shared.table.page(slot, page), &mut pair[place..place + BLOCK]);
-                }
-                shared.table.written(slot, page, last + 2);
-            }
-            let place = geometry.table_page_place(first, 0);
-            let answer = self.core.ask(slot, Request::write(place, bytes)).await;
-            answer.result.map_err(|trouble| trouble.to_string())?;
+            self.write_new_pages(slot, geometry, first).await?;
         }
+        self.write_new_bitmap(slot, geometry).await
+    }
+
+    /// Writes some pages of a member's table to both of their places, from page `first` on.
+    pub(super) async fn write_new_pages(
+        &self,
+        slot: usize,
+        geometry: &Geometry,
+        first: u64,
+    ) -> Result<(), String> {
+        let shared = self.shared();
+        let count = (geometry.table_pages - first).min(PAGES);
+        let mut bytes = Buffer::zeroed(count as usize * 2 * BLOCK);
+        for (index, pair) in bytes.chunks_exact_mut(2 * BLOCK).enumerate() {
+            let page = first + index as u64;
+            let last = shared.table.generation(slot, page);
+            for generation in [last + 1, last + 2] {
+                let head = TablePage { pool: shared.id, slot: slot as u16, page, generation };
+                let place = (generation % 2) as usize * BLOCK;
+                head.encode(shared.table.page(slot, page), &mut pair[place..place + BLOCK]);
+            }
+            shared.table.written(slot, page, last + 2);
+        }
+        let place = geometry.table_page_place(first, 0);
+        let answer = self.core.ask(slot, Request::write(place, bytes)).await;
+        answer.result.map_err(|trouble| trouble.to_string())
+    }
+
+    /// Writes the bitmap to a member, durably.
+    pub(super) async fn write_new_bitmap(&self, slot: usize, geometry: &Geometry) -> Result<(), String> {
+        let shared = self.shared();
         let words = shared.bitmap.words();
         let mut writes = Vec::new();
         for number in 0..geometry.bitmap_blocks {

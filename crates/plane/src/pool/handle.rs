@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::core::Shared;
 use super::format::label::MAX_SPARES;
-use super::format::{Cause, Id};
+use super::format::{Cause, ExtensionError, Id, Label};
 use super::keeper::{Answer, Message};
-use super::layout::Row;
 use super::level::Level;
 use super::member::{Member, Place};
 use super::watch::Progress;
@@ -172,6 +171,14 @@ pub enum Refusal {
         /// Which pool.
         pool: String,
     },
+    /// It can have no further members, or not these.
+    #[error("pool {pool} cannot be extended: {why}")]
+    NotExtended {
+        /// Which pool.
+        pool: String,
+        /// A sentence's end, with a hint.
+        why: ExtensionError,
+    },
     /// There is no such spare.
     #[error("pool {pool} has no such spare; hint: its status lists those that it has")]
     NoSpare {
@@ -246,14 +253,17 @@ impl Handle {
             id: *id,
             place: watch.spare(id).map(|member| member.place().to_string()),
         };
-        let (scrubs, progress) =
-            (scrub.runs.load(Ordering::Relaxed), watch.scrub.progress(count(&scrub.row), rows));
+        let all_rows = shared.geometry.all_rows();
+        let (scrubs, progress) = (
+            scrub.runs.load(Ordering::Relaxed),
+            watch.scrub.progress(shared.geometry.rows_before(count(&scrub.row)), all_rows),
+        );
         Status {
             name: shared.name.clone(),
             id: shared.id,
             level: shared.geometry.level,
             unit: shared.geometry.unit,
-            rows: shared.geometry.rows,
+            rows: all_rows,
             bytes: shared.geometry.pool_bytes(),
             integrity: shared.integrity,
             has_failed: shared.has_failed(),
@@ -291,7 +301,7 @@ impl Handle {
     pub fn check_spared(&self, slot: usize) -> Result<(), Refusal> {
         self.check(slot)?;
         let gone = self.0.states.out() | self.0.states.rebuilding() | 1 << slot;
-        if Row::new(&self.0.geometry, 0).survives(gone) {
+        if self.0.geometry.survives(gone) {
             return Ok(());
         }
         let level = self.0.geometry.level;
@@ -376,6 +386,33 @@ impl Handle {
         Ok(())
     }
 
+    /// Gives the pool further members.
+    pub fn extend(&self, members: Vec<Member>) -> Result<(), Refusal> {
+        self.extend_telling(members, Box::new(|_| {}))
+    }
+
+    /// As [`Handle::extend`]; `answer` is told whether it has them, and why not: a sentence.
+    pub(super) fn extend_telling(&self, members: Vec<Member>, answer: Answer) -> Result<(), Refusal> {
+        self.check_extension(members.len())?;
+        members.iter().try_for_each(|member| self.is_large(member))?;
+        let members = members.into_iter().map(Arc::new).collect();
+        self.0.keeper.send(Message::Extend { members, answer }).ok();
+        Ok(())
+    }
+
+    /// Whether it can have so many further members.
+    pub fn check_extension(&self, members: usize) -> Result<(), Refusal> {
+        let pool = self.0.name.clone();
+        self.0.geometry.extended(members).map_err(|why| Refusal::NotExtended { pool: pool.clone(), why })?;
+        if self.0.states.all_in_sync() { Ok(()) } else { Err(Refusal::NotInSync { pool }) }
+    }
+
+    /// Whether `label` is of one that was to be a further member, when a cut came before that: it can be given again.
+    pub fn never_came_in(&self, label: &Label) -> bool {
+        let is_further = label.slot.is_some_and(|slot| slot >= self.0.geometry.slots);
+        label.pool == self.0.id && is_further
+    }
+
     fn is_large(&self, member: &Member) -> Result<(), Refusal> {
         let wanted = self.0.geometry.bytes;
         if member.bytes() >= wanted {
@@ -390,6 +427,16 @@ impl Handle {
         self.check(slot)?;
         let is_out = self.0.states.out() & 1 << slot != 0;
         if is_out { Ok(()) } else { Err(Refusal::InUse { pool: self.0.name.clone(), slot }) }
+    }
+
+    /// The pool's name.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Asks the keeper.
+    pub(super) fn tell(&self, message: Message) {
+        self.0.keeper.send(message).ok();
     }
 
     /// Where the member of a slot is, or was before it went out.

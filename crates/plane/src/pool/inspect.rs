@@ -43,10 +43,10 @@ pub struct MemberLabel {
 
 /// Looks what is at a place. Nothing is written, and nothing stays locked.
 pub async fn inspect(ring: &Ring, place: &Place) -> Seen {
-    let (member, label) = match look(ring, place, None).await {
+    let (member, label) = match look(ring, place, None, &[]).await {
         Ok(Found::Missing) => return Seen::Missing,
         Ok(Found::Blank(Opened { member, .. })) => return Seen::Blank { bytes: member.bytes() },
-        Ok(Found::Unusable(why)) => return Seen::Other(why),
+        Ok(Found::Unusable(why) | Found::Broken(why)) => return Seen::Other(why),
         Ok(Found::Labelled(Opened { member, .. }, label)) => (member, label),
         Err(PoolError::Member(MemberError::File(FileError::Locked { .. }))) => return Seen::InUse,
         Err(PoolError::Member(MemberError::File(FileError::Open { source, .. }))) => {
@@ -86,7 +86,7 @@ async fn read_volumes(stack: &Stack, label: &Label) -> Option<Vec<VolumeEntry>> 
 /// zeroes, durably. The rest of its bytes stay; without a label nobody finds them. Anything else is refused.
 pub async fn wipe(ring: &Ring, place: &Place, pool: &[u8; 16]) -> Result<(), PoolError> {
     let failed = |cause: String| PoolError::Io { pool: String::new(), place: place.to_string(), cause };
-    let Found::Labelled(Opened { member, lock }, label) = look(ring, place, None).await? else {
+    let Found::Labelled(Opened { member, lock }, label) = look(ring, place, None, &[]).await? else {
         return Err(failed("it is no member of a pool any more".to_owned()));
     };
     if label.pool != *pool {

@@ -374,7 +374,8 @@ impl PoolCore {
         journal.segment.set(claimed.get());
         journal.replaced.set(replaced);
         journal.places.borrow_mut().fill(0);
-        journal.places.borrow_mut().resize(usize::from(self.geometry().slots), 0);
+        // Also for slots that come while this one is filled.
+        journal.places.borrow_mut().resize(self.geometry().level.most_slots(), 0);
     }
 
     /// What is changed while a member is out is noted for it, on stable media. False when that cannot be done any more.

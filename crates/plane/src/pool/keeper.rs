@@ -17,6 +17,7 @@ use super::join::join;
 use super::layout::{Slots, members};
 use super::member::Member;
 use super::open::{random_id, read_label};
+use super::volumes::VolumeWish;
 use super::watch::SlowWatch;
 use crate::error::{Error, ErrorKind};
 use crate::limits::POOL_WATCH;
@@ -51,6 +52,8 @@ pub(super) enum Message {
     Cursor {
         /// Which slot.
         slot: usize,
+        /// Which rebuilding of it says so.
+        life: u64,
         /// Rows below are good.
         row: u64,
     },
@@ -58,6 +61,8 @@ pub(super) enum Message {
     Rebuilt {
         /// Which.
         slot: usize,
+        /// Which rebuilding of it says so.
+        life: u64,
     },
     /// Everything is to be verified, from the first row on.
     Scrub,
@@ -76,6 +81,20 @@ pub(super) enum Message {
     RemoveSpare(Id),
     /// The pool is to have what its members have room for.
     Grow,
+    /// There are to be other volumes.
+    Volumes {
+        /// Which.
+        wish: VolumeWish,
+        /// Is told the volume, or why not: a sentence with a hint.
+        answer: Box<dyn FnOnce(Result<Option<VolumeEntry>, String>) + Send>,
+    },
+    /// The pool is to have further members.
+    Extend {
+        /// They, open.
+        members: Vec<Arc<Member>>,
+        /// Is told whether it has them; why not is a sentence.
+        answer: Answer,
+    },
     /// A slot is to be used no more, because an administrator says so.
     Offline {
         /// Which.
@@ -116,7 +135,7 @@ impl Keeper {
     /// `label`: any member's newest one.
     pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
         let once_written = label.retired;
-        let (began, slow) = (core.ring.now(), SlowWatch::new(label.slots.len()));
+        let (began, slow) = (core.ring.now(), SlowWatch::new(label.geometry.level.most_slots()));
         let keeper = Keeper { core, label, volumes, once_written, began, faulted: 0, unwanted: 0, slow };
         keeper.publish();
         keeper
@@ -163,14 +182,16 @@ impl Keeper {
                     }
                 }
                 Some(Message::Bitmap) => self.write_bitmap().await,
-                Some(Message::Cursor { slot, row }) => self.save_cursor(slot, row).await,
-                Some(Message::Rebuilt { slot }) => self.rebuilt(slot).await,
+                Some(Message::Cursor { slot, life, row }) => self.save_cursor(slot, life, row).await,
+                Some(Message::Rebuilt { slot, life }) => self.rebuilt(slot, life).await,
                 Some(Message::Scrub) => self.scrub().await,
                 Some(Message::ScrubPlace) => self.save_scrub().await,
                 Some(Message::Scrubbed) => self.scrubbed().await,
                 Some(Message::AddSpare { member, answer }) => answer(self.take_in(member).await),
                 Some(Message::RemoveSpare(id)) => self.remove_spare(&id).await,
                 Some(Message::Grow) => self.grow().await,
+                Some(Message::Volumes { wish, answer }) => answer(self.change_volumes(&wish).await),
+                Some(Message::Extend { members, answer }) => answer(self.extend(members).await),
                 Some(Message::Offline { slot }) => {
                     if self.core.fail(slot, Cause::Administrator, &Trouble::Unwanted) {
                         self.unwanted |= 1 << slot;
@@ -201,7 +222,11 @@ impl Keeper {
         }
     }
 
-    async fn save_cursor(&mut self, slot: usize, row: u64) {
+    async fn save_cursor(&mut self, slot: usize, life: u64, row: u64) {
+        // Said of a member whose place another one has by now.
+        if self.shared().states.life(slot) != life {
+            return;
+        }
         if let SlotState::Rebuilding { since, by_bitmap, .. } = self.label.slots[slot].state {
             // As in `rebuilt`.
             self.checkpoint().await;
@@ -213,7 +238,10 @@ impl Keeper {
         }
     }
 
-    async fn rebuilt(&mut self, slot: usize) {
+    async fn rebuilt(&mut self, slot: usize, life: u64) {
+        if self.shared().states.life(slot) != life {
+            return;
+        }
         // What the rebuilding wrote, which is not in the journal, is durable before anybody relies on it, and its checksums
         // are in both places of their pages.
         self.checkpoint_twice().await;
@@ -293,8 +321,9 @@ impl Keeper {
 
     /// The label of a member of this pool; none of a blank one. The error is what else it is: a sentence's end.
     pub(super) async fn own_label(&self, member: &Member) -> Result<Option<Label>, String> {
-        let label =
-            read_label(&self.core.ring, member).await.map_err(|error| format!("cannot be used: {error}"))?;
+        let tail = self.shared().geometry.label_place(End::Tail);
+        let label = read_label(&self.core.ring, member, &[tail]).await;
+        let label = label.map_err(|error| format!("cannot be used: {error}"))?;
         match label {
             Some(label) if label.pool != self.label.pool => {
                 Err(format!("is a member of another pool, {}", label.name))
@@ -484,6 +513,11 @@ impl Keeper {
             Error::caused(ErrorKind::NoSpace, "writing the catalogue of a pool", std::io::Error::other(error))
         })?;
         self.write_labels(Some((&bytes, volumes.len() as u32))).await;
+        if self.shared().has_failed() {
+            // Nobody knows which catalogue the next opening finds.
+            return Err(Error::new(ErrorKind::Failed, "writing the catalogue of a pool"));
+        }
+        self.shared().volumes.set(volumes.clone());
         self.volumes = volumes;
         Ok(())
     }
@@ -526,14 +560,7 @@ impl Keeper {
 
     /// Writes one of the labels of all members that are used.
     pub(super) async fn write_label(&self, end: End, place: u64) {
-        self.write_everywhere(place, |slot| {
-            let mut label = self.label.clone();
-            label.slot = Some(slot as u16);
-            label.member = self.label.slots[slot].member;
-            label.end = end;
-            Buffer::copy_of(&label.encode())
-        })
-        .await;
+        self.write_everywhere(place, |slot| Buffer::copy_of(&self.label.of_slot(slot, end).encode())).await;
     }
 
     /// One durable write to all members that are used.

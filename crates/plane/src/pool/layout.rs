@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::format::{BLOCK, Geometry};
+use super::format::{BLOCK, Geometry, set_of};
 use super::level::Level;
 
 /// A set of slots, a bit each.
@@ -34,9 +34,19 @@ impl Piece {
     }
 }
 
-/// The pieces of a run of the pool's bytes, in order.
-pub fn pieces(geometry: &Geometry, mut offset: u64, mut length: u64) -> impl Iterator<Item = Piece> + use<> {
-    let (unit, units) = (u64::from(geometry.unit), u64::from(geometry.data_units()));
+/// The pieces of a run of the bytes of the first set, in order.
+pub fn pieces(geometry: &Geometry, offset: u64, length: u64) -> impl Iterator<Item = Piece> + use<> {
+    pieces_from(geometry, 0, offset, length)
+}
+
+/// The pieces of a run of bytes, in order; `offset` counts from the begin of row `first`, in whose set the run lies.
+pub fn pieces_from(
+    geometry: &Geometry,
+    first: u64,
+    mut offset: u64,
+    mut length: u64,
+) -> impl Iterator<Item = Piece> + use<> {
+    let (unit, units) = (u64::from(geometry.unit), u64::from(geometry.data_units_of(first)));
     std::iter::from_fn(move || {
         if length == 0 {
             return None;
@@ -46,7 +56,7 @@ pub fn pieces(geometry: &Geometry, mut offset: u64, mut length: u64) -> impl Ite
         offset += count;
         length -= count;
         Some(Piece {
-            row: index / units,
+            row: first + index / units,
             unit: (index % units) as usize,
             offset: within as usize,
             length: count as usize,
@@ -69,6 +79,9 @@ pub enum Role {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Row {
     level: Level,
+    /// The first slot of its set; 0 of levels that have but one.
+    first: usize,
+    /// How many slots that has.
     slots: usize,
     /// Where parity begins, for levels that have one.
     parity: usize,
@@ -77,12 +90,28 @@ pub struct Row {
 impl Row {
     /// Of row `row`.
     pub fn new(geometry: &Geometry, row: u64) -> Row {
-        Row::of(geometry.level, usize::from(geometry.slots), row)
+        let slots = geometry.set_slots(set_of(row));
+        Row { first: slots.start, ..Row::of(geometry.level, slots.len(), row) }
     }
 
     /// Of row `row` of so many slots, at least one.
     pub fn of(level: Level, slots: usize, row: u64) -> Row {
-        Row { level, slots, parity: slots - 1 - (row % slots as u64) as usize }
+        Row { level, first: 0, slots, parity: slots - 1 - (row % slots as u64) as usize }
+    }
+
+    /// The slots in which it lies.
+    pub fn slots(&self) -> Slots {
+        set(self.first..self.end())
+    }
+
+    /// The slot behind its last one.
+    pub fn end(&self) -> usize {
+        self.first + self.slots
+    }
+
+    /// Whether a slot lies before its first one.
+    pub fn is_behind(&self, slot: usize) -> bool {
+        slot < self.first
     }
 
     /// Data units.
@@ -109,9 +138,9 @@ impl Row {
     pub fn copies(&self, unit: usize) -> Range<usize> {
         match self.level {
             Level::Single => 0..1,
-            Level::Raid0 => unit..unit + 1,
+            Level::Raid0 => self.first + unit..self.first + unit + 1,
             Level::Raid1 => 0..self.slots,
-            Level::Raid10 => 2 * unit..2 * unit + 2,
+            Level::Raid10 => self.first + 2 * unit..self.first + 2 * unit + 2,
             Level::Raid5 | Level::Raid6 => {
                 let slot = (self.parity + self.parities() + unit) % self.slots;
                 slot..slot + 1
@@ -134,12 +163,12 @@ impl Row {
         [self.p(), self.q()].into_iter().flatten().fold(0, |slots, slot| slots | 1 << slot)
     }
 
-    /// What lies in `slot`.
+    /// What lies in `slot`, which is one of its slots.
     pub fn role(&self, slot: usize) -> Role {
         match self.level {
             Level::Single | Level::Raid1 => Role::Data(0),
-            Level::Raid0 => Role::Data(slot),
-            Level::Raid10 => Role::Data(slot / 2),
+            Level::Raid0 => Role::Data(slot - self.first),
+            Level::Raid10 => Role::Data((slot - self.first) / 2),
             Level::Raid5 | Level::Raid6 => match (slot + self.slots - self.parity) % self.slots {
                 0 => Role::P,
                 1 if self.parities() == 2 => Role::Q,
@@ -151,7 +180,7 @@ impl Row {
     /// The slots of which any one can stand for `slot` (its copies), or together with which it makes up a column.
     pub fn group(&self, slot: usize) -> Slots {
         match (self.level, self.role(slot)) {
-            (Level::Raid5 | Level::Raid6, _) => set(0..self.slots),
+            (Level::Raid5 | Level::Raid6, _) => self.slots(),
             (_, Role::Data(unit)) => set(self.copies(unit)),
             (_, Role::P | Role::Q) => unreachable!("only levels with parity have it"),
         }

@@ -66,6 +66,11 @@ impl Level {
         }
     }
 
+    /// As many slots as a pool of this level can ever have.
+    pub const fn most_slots(self) -> usize {
+        *self.slots().end() as usize
+    }
+
     /// Whether it can have so many slots.
     pub fn takes(self, slots: u16) -> bool {
         self.slots().contains(&slots) && (self != Self::Raid10 || slots.is_multiple_of(2))

@@ -10,10 +10,10 @@ use smallvec::smallvec;
 use super::column::{Block, Columns};
 use super::core::PoolCore;
 use super::events::Counters;
-use super::format::ScrubPlace;
+use super::format::{ScrubPlace, row_of, within};
 use super::journal::Change;
 use super::keeper::Message;
-use super::layout::{Slots, members, set};
+use super::layout::{Row, Slots, members};
 use super::watch::Pace;
 use crate::limits::{POOL_BACKGROUND_CEILING, POOL_BACKGROUND_FLOOR};
 
@@ -85,8 +85,8 @@ pub(super) fn pause(bytes: u64, took: Duration, busy: bool) -> Duration {
 }
 
 impl PoolCore {
-    fn all_slots(&self) -> Slots {
-        set(0..usize::from(self.geometry().slots))
+    fn slots_of(&self, number: u64) -> Slots {
+        Row::new(self.geometry(), number).slots()
     }
 
     /// Verifies everything of a row, and repairs what can be.
@@ -97,7 +97,7 @@ impl PoolCore {
             return;
         }
         let gone = self.gone(number);
-        let mut columns = Columns::load(self, number, positions.clone(), self.all_slots()).await;
+        let mut columns = Columns::load(self, number, positions.clone(), self.slots_of(number)).await;
         let bad = columns.count(Block::Wrong) + columns.count(Block::Unreadable);
         columns.count_trouble();
         let mended = columns.mend();
@@ -122,27 +122,27 @@ impl PoolCore {
 
     fn is_row_unwritten(&self, number: u64) -> bool {
         let gone = self.gone(number);
-        members(self.all_slots() & !gone).all(|slot| {
+        members(self.slots_of(number) & !gone).all(|slot| {
             (0..self.geometry().blocks_per_unit() as usize)
                 .all(|position| self.shared.table.entry(slot, number, position) == super::format::UNWRITTEN)
         })
     }
 
     /// Gives a slot its unit of a row, and says that it has it. `stuck`: that could not be done just now.
-    pub(super) async fn rebuild_row(self: &Rc<Self>, slot: usize, number: u64, stuck: bool) {
+    pub(super) async fn rebuild_row(self: &Rc<Self>, slot: usize, life: u64, number: u64, stuck: bool) {
         let locked = self.lock(number).await;
         let shared = &self.shared;
         let gone = self.gone(number);
-        if shared.states.rebuilding() & 1 << slot == 0 || gone & 1 << slot == 0 {
+        if !self.is_life(slot, life) || gone & 1 << slot == 0 {
             return;
         }
         let positions = 0..self.geometry().blocks_per_unit() as usize;
         if self.is_row_unwritten(number) {
             positions.for_each(|position| shared.table.set(slot, number, position, super::format::UNWRITTEN));
-            shared.states.advance(slot, number + 1);
+            shared.states.advance(slot, within(number) + 1);
             return;
         }
-        let mut columns = Columns::load(self, number, positions.clone(), self.all_slots()).await;
+        let mut columns = Columns::load(self, number, positions.clone(), self.slots_of(number)).await;
         columns.count_trouble();
         let mended = columns.mend();
         columns.write_again(&mended).await;
@@ -154,9 +154,13 @@ impl PoolCore {
             columns.into_change_with(slot, gone & !(1 << slot), self.awaited(number, stuck) & !(1 << slot))
         };
         let Some(change) = change else { return };
+        // While this waited another member may have taken the slot, which has nothing yet.
+        if !self.is_life(slot, life) {
+            return;
+        }
         // Once the cursor has passed requests use what the slot has of this row; they wait for its lock.
         if change.touched == 1 << slot {
-            shared.states.advance(slot, number + 1);
+            shared.states.advance(slot, within(number) + 1);
             // Nobody reads it before the cursor is durable, which comes after a flush: it need not be in the journal.
             self.note(&change, 0);
             // A member that does not take them is out afterwards.
@@ -164,7 +168,8 @@ impl PoolCore {
         } else {
             let (committed, result) = self.commit(smallvec![change]).await;
             match result {
-                Ok(()) => shared.states.advance(slot, number + 1),
+                Ok(()) if self.is_life(slot, life) => shared.states.advance(slot, within(number) + 1),
+                Ok(()) => {}
                 Err(error) => {
                     tracing::error!(pool = shared.name, "row {number} could not be rebuilt: {error}");
                 }
@@ -177,12 +182,24 @@ impl PoolCore {
     /// to it. Who stands at it as well and gets no further (`stuck`: so do we) lacks what we lack.
     fn awaited(&self, row: u64, stuck: bool) -> Slots {
         let states = &self.shared.states;
-        let comes = |slot: &usize| !stuck || states.cursor(*slot) < row;
+        let comes = |slot: &usize| !stuck || states.cursor(*slot) < within(row);
         members(states.rebuilding()).filter(comes).fold(states.out(), |awaited, slot| awaited | 1 << slot)
     }
 
-    /// Rebuilds a slot from where its cursor is. Ends early when the slot goes out.
-    pub(super) async fn rebuild(self: Rc<Self>, slot: usize, by_bitmap: bool) {
+    /// Whether a slot is still in the rebuilding that was begun as its `life`th one.
+    fn is_life(&self, slot: usize, life: u64) -> bool {
+        let states = &self.shared.states;
+        states.rebuilding() & 1 << slot != 0 && states.life(slot) == life
+    }
+
+    /// Rebuilds a slot from where its cursor is. Ends early when the slot goes out, or when another member takes it.
+    pub(super) fn rebuild(self: Rc<Self>, slot: usize, by_bitmap: bool) -> impl Future<Output = ()> {
+        // Now, and not when it is first polled: another one may have begun by then.
+        let life = self.shared.states.life(slot);
+        self.rebuild_life(slot, life, by_bitmap)
+    }
+
+    async fn rebuild_life(self: Rc<Self>, slot: usize, life: u64, by_bitmap: bool) {
         let shared = self.shared.clone();
         let mut saved = self.ring.now();
         let mut written = shared.next.load(Ordering::Relaxed);
@@ -195,27 +212,32 @@ impl PoolCore {
             shared.states.cursor(slot)
         );
         loop {
-            let row = shared.states.cursor(slot);
-            if shared.states.rebuilding() & 1 << slot == 0 || shared.stops() {
+            let cursor = shared.states.cursor(slot);
+            let row = row_of(shared.geometry.set_of_slot(slot), cursor);
+            if !self.is_life(slot, life) || shared.stops() {
                 return;
             }
-            if row >= shared.geometry.rows {
-                shared.keeper.send(Message::Rebuilt { slot }).ok();
+            if cursor >= shared.geometry.rows {
+                shared.keeper.send(Message::Rebuilt { slot, life }).ok();
                 return;
             }
             if by_bitmap && !shared.bitmap.is_set(row) {
                 let locked = self.lock(row).await;
                 // Set meanwhile, or still not.
-                if !shared.bitmap.is_set(row) && shared.states.cursor(slot) == row {
-                    shared.states.advance(slot, row + 1);
-                    pace.note(self.ring.turn_time(), row + 1, 0, rate);
+                let is_here = self.is_life(slot, life) && shared.states.cursor(slot) == cursor;
+                if !shared.bitmap.is_set(row) && is_here {
+                    shared.states.advance(slot, cursor + 1);
+                    pace.note(self.ring.turn_time(), cursor + 1, 0, rate);
                 }
                 drop(locked);
                 continue;
             }
             let start = self.ring.now();
-            self.rebuild_row(slot, row, stuck).await;
-            stuck = shared.states.cursor(slot) == row;
+            self.rebuild_row(slot, life, row, stuck).await;
+            if !self.is_life(slot, life) {
+                return;
+            }
+            stuck = shared.states.cursor(slot) == cursor;
             if stuck {
                 // It cannot go on: another member lacks what this row needs, or this one is going out.
                 self.ring.sleep(if shared.states.out() == 0 { SOON } else { AGAIN }).await;
@@ -224,11 +246,11 @@ impl PoolCore {
             let took = self.ring.now().since(start);
             if self.ring.now().since(saved) > SAVE {
                 saved = self.ring.now();
-                shared.keeper.send(Message::Cursor { slot, row: row + 1 }).ok();
+                shared.keeper.send(Message::Cursor { slot, life, row: cursor + 1 }).ok();
             }
             let next = shared.next.load(Ordering::Relaxed);
-            let bytes = u64::from(shared.geometry.unit) * u64::from(shared.geometry.slots);
-            pace.note(self.ring.now(), row + 1, bytes, rate);
+            let bytes = u64::from(shared.geometry.unit) * u64::from(self.slots_of(row).count_ones());
+            pace.note(self.ring.now(), cursor + 1, bytes, rate);
             self.ring.sleep(pause(bytes, took, next != written)).await;
             written = next;
         }
@@ -243,10 +265,7 @@ impl PoolCore {
         let (mut pace, rate) = (Pace::default(), &shared.watch.scrub);
         rate.reset();
         while !report.stop.load(Ordering::Acquire) && !shared.stops() {
-            let row = report.row.load(Ordering::Acquire);
-            if row >= shared.geometry.rows {
-                break;
-            }
+            let Some(row) = shared.geometry.row_from(report.row.load(Ordering::Acquire)) else { break };
             let start = self.ring.now();
             self.scrub_row(row, report).await;
             report.row.store(row + 1, Ordering::Release);
@@ -255,8 +274,8 @@ impl PoolCore {
                 shared.keeper.send(Message::ScrubPlace).ok();
             }
             let next = shared.next.load(Ordering::Relaxed);
-            let bytes = u64::from(shared.geometry.unit) * u64::from(shared.geometry.slots);
-            pace.note(self.ring.now(), row + 1, bytes, rate);
+            let bytes = u64::from(shared.geometry.unit) * u64::from(self.slots_of(row).count_ones());
+            pace.note(self.ring.now(), shared.geometry.rows_before(row) + 1, bytes, rate);
             self.ring.sleep(pause(bytes, self.ring.now().since(start), next != written)).await;
             written = next;
         }
@@ -272,8 +291,8 @@ impl PoolCore {
             lost = count(&report.lost),
             uneven = count(&report.uneven),
             "scrubbed up to row {} of {}",
-            count(&report.row),
-            shared.geometry.rows
+            shared.geometry.rows_before(count(&report.row)),
+            shared.geometry.all_rows()
         );
         report.runs.store(false, Ordering::Release);
         shared.keeper.send(Message::Scrubbed).ok();

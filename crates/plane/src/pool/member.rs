@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ring::{File, FileOptions, Memory, Ring};
 
 use super::format::BLOCK;
-use crate::disk::{Disk, FileError, MemoryDisk, PreparedFile};
+use crate::disk::{Disk, FileError, Make, MemoryDisk, PreparedFile};
 use crate::layers::{Layer, SpinningDiskError, Stack};
 
 /// Where a member is.
@@ -70,7 +70,8 @@ impl Member {
             (Err(source), _) => return Err(FileError::Open { path, source }.into()),
         };
         let bytes = bytes / BLOCK as u64 * BLOCK as u64;
-        let (file, lock) = PreparedFile::new(ring, &path, bytes, BLOCK as u32, make.is_some()).await?;
+        let made = if make.is_some() { Make::Missing } else { Make::Nothing };
+        let (file, lock) = PreparedFile::new(ring, &path, bytes, BLOCK as u32, made).await?;
         Ok((Member { place, bytes, held: Held::File(file), layers }, Some(lock)))
     }
 

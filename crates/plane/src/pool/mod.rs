@@ -14,6 +14,7 @@ mod column;
 mod core;
 mod disk;
 mod events;
+mod extend;
 mod findings;
 pub mod format;
 mod gather;
@@ -36,10 +37,11 @@ mod segments;
 mod slots;
 mod spares;
 mod table;
+mod volumes;
 mod watch;
 mod write;
 
-pub use admit::{AdmitError, MemberLocks, admit, admit_spare, release_spare};
+pub use admit::{AdmitError, MemberLocks, admit, admit_further, admit_spare, release_spare};
 pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble};
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
@@ -50,6 +52,7 @@ pub use level::{Level, LevelError};
 pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};
+pub use volumes::{VolumeWish, erase};
 pub use watch::Progress;
 
 #[cfg(test)]

@@ -14,8 +14,9 @@ use super::format::{
     TablePage, VolumeEntry, bitmap_block, catalogue,
 };
 use super::grown::Current;
+use super::handle::Handle;
 use super::keeper::{Keeper, Message};
-use super::layout::{Row, members};
+use super::layout::members;
 use super::level::Level;
 use super::locks::RowLocks;
 use super::maintain::ScrubReport;
@@ -23,7 +24,9 @@ use super::member::{Member, MemberError};
 use super::segments::Segments;
 use super::slots::SlotStates;
 use super::table::Table;
+use super::volumes::VolumeWish;
 use super::watch::Watch;
+use crate::latest::Latest;
 use crate::limits::POOL_MEMBER_STALL;
 use crate::request::Request;
 
@@ -101,7 +104,6 @@ pub enum PoolError {
 /// A pool that is open, before its cores use it.
 pub struct Pool {
     shared: Arc<Shared>,
-    volumes: Vec<VolumeEntry>,
     seed: Mutex<Option<(Label, Receiver<Message>)>>,
 }
 
@@ -120,7 +122,7 @@ impl Pool {
         cores: usize,
     ) -> Result<Pool, PoolError> {
         for member in &members {
-            if let Some(label) = read_label(ring, member).await? {
+            if let Some(label) = read_label(ring, member, &[]).await? {
                 return Err(PoolError::NotBlank { place: member.place().to_string(), pool: label.name });
             }
         }
@@ -180,9 +182,20 @@ impl Pool {
         cores: usize,
     ) -> Result<Pool, PoolError> {
         let mut labelled = Vec::with_capacity(members.len());
+        let mut unknown = Vec::new();
         for member in members {
+            match read_label(ring, &member, &[]).await {
+                Ok(Some(label)) => labelled.push(Labelled { member: Arc::new(member), label }),
+                other => unknown.push((member, other)),
+            }
+        }
+        let tails = tails(&labelled);
+        for (member, mut label) in unknown {
             let place = member.place().to_string();
-            let label = match read_label(ring, &member).await {
+            if !tails.is_empty() && !matches!(label, Err(PoolError::Io { .. })) {
+                label = read_label(ring, &member, &tails).await;
+            }
+            let label = match label {
                 // As one that is missing: whether the others suffice is seen later.
                 Err(PoolError::Io { cause, .. }) => {
                     tracing::error!(pool = name, "member {place} cannot be used: {cause}");
@@ -222,7 +235,7 @@ impl Pool {
     }
 
     /// Takes in tables, bitmap, catalogue and journal.
-    async fn start(mut self, ring: &Ring) -> Result<Pool, PoolError> {
+    async fn start(self, ring: &Ring) -> Result<Pool, PoolError> {
         let (mut label, receiver) = self.take_seed().expect("nobody else has it yet");
         let shared = self.shared.clone();
         let is_missed = |(slot, entry): (usize, &Slot)| {
@@ -264,7 +277,7 @@ impl Pool {
             }
         }
         let gone = shared.states.out() | shared.states.rebuilding();
-        if !Row::new(&shared.geometry, 0).survives(gone) {
+        if !shared.geometry.survives(gone) {
             return Err(self.refused(format!(
                 "{} of its {} members are missing or out of date, which {} cannot do without; hint: give all members that are left",
                 gone.count_ones(),
@@ -294,7 +307,7 @@ impl Pool {
         // All segments of the journal are free from now on.
         keeper.checkpoint_twice().await;
         shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
-        self.volumes = volumes;
+        shared.volumes.set(volumes);
         self.put_seed(keeper.label().clone(), receiver);
         Ok(self)
     }
@@ -310,8 +323,8 @@ impl Pool {
             table: Table::new(&geometry),
             locks: RowLocks::default(),
             segments: Segments::new(geometry.segments),
-            watch: Watch::new(cores, members.len()),
-            states: SlotStates::new(members.len()),
+            watch: Watch::new(cores, geometry.level.most_slots()),
+            states: SlotStates::new(geometry.level.most_slots()),
             members: Mutex::new(members),
             replaced: AtomicU64::new(0),
             scrub: ScrubReport::default(),
@@ -319,6 +332,7 @@ impl Pool {
             closing: AtomicBool::new(false),
             sealed: AtomicBool::new(false),
             bitmap: Bitmap::new(&geometry),
+            volumes: Latest::new(volumes),
             counters: Counters::default(),
             next: AtomicU64::new(1),
             retired: AtomicU64::new(1),
@@ -328,7 +342,7 @@ impl Pool {
             keeper: sender,
             closed: AtomicBool::new(false),
         });
-        Pool { shared, volumes, seed: Mutex::new(Some((label, receiver))) }
+        Pool { shared, seed: Mutex::new(Some((label, receiver))) }
     }
 
     /// What all cores share.
@@ -336,9 +350,9 @@ impl Pool {
         &self.shared
     }
 
-    /// The volumes that it has.
-    pub fn volumes(&self) -> &[VolumeEntry] {
-        &self.volumes
+    /// The volumes that it has now.
+    pub fn volumes(&self) -> Arc<Vec<VolumeEntry>> {
+        self.shared.volumes.get()
     }
 
     /// One core's way to it.
@@ -348,47 +362,56 @@ impl Pool {
 
     /// Adds a volume of so many bytes, in the first rows that are free.
     pub async fn add_volume(
-        &mut self,
+        &self,
         ring: &Ring,
         id: Id,
         name: &str,
         bytes: u64,
         block_size: u32,
     ) -> Result<(), PoolError> {
-        let rows = bytes.div_ceil(self.shared.geometry.row_bytes());
-        let extents =
-            super::allocate::allocate(&self.volumes, self.shared.geometry.rows, rows).map_err(|free| {
-                let room = free * self.shared.geometry.row_bytes();
-                self.no_volume(
-                    name,
-                    format!(
-                        "it has {bytes} bytes, and {room} are free; hint: make it smaller, or add members"
-                    ),
-                )
-            })?;
-        let mut volumes = self.volumes.clone();
-        volumes.push(VolumeEntry { id, name: name.to_owned(), bytes, block_size, extents });
-        let core = self.core(0, ring)?;
-        let (label, receiver) = self.take_seed().expect("before it is kept");
-        let mut keeper = Keeper::new(core, label, self.volumes.clone());
-        let result = keeper.set_volumes(volumes.clone()).await;
+        let wish = VolumeWish::Add { id, name: name.to_owned(), bytes, block_size };
+        self.change_volumes(ring, wish).await.map(|_| ())
+    }
+
+    /// Changes which volumes there are, whether the pool is kept already or not. Gives the volume, if there is one
+    /// afterwards.
+    pub async fn change_volumes(
+        &self,
+        ring: &Ring,
+        wish: VolumeWish,
+    ) -> Result<Option<VolumeEntry>, PoolError> {
+        match self.before_kept(ring, async |keeper| keeper.change_volumes(&wish).await).await {
+            Some(result) => result.map_err(|why| self.no_volume(wish.name(), why)),
+            None => Handle::new(self.shared.clone()).change_volumes(wish).await,
+        }
+    }
+
+    /// Lets a keeper work on the pool before it is kept; `None` afterwards.
+    async fn before_kept<T>(
+        &self,
+        ring: &Ring,
+        work: impl AsyncFnOnce(&mut Keeper) -> Result<T, String>,
+    ) -> Option<Result<T, String>> {
+        let (label, receiver) = self.take_seed()?;
+        let core = match self.core(0, ring) {
+            Ok(core) => core,
+            Err(error) => {
+                self.put_seed(label, receiver);
+                return Some(Err(error.to_string()));
+            }
+        };
+        let mut keeper = Keeper::new(core, label, self.volumes().to_vec());
+        let result = work(&mut keeper).await;
         self.put_seed(keeper.label().clone(), receiver);
-        result.map_err(|error| {
-            self.no_volume(name, format!("{error}; hint: remove volumes that nobody needs"))
-        })?;
-        self.volumes = volumes;
-        Ok(())
+        Some(result)
     }
 
     /// Gives the pool a blank member as a spare.
     pub(super) async fn add_spare(&self, ring: &Ring, member: Member) -> Result<(), PoolError> {
         let place = member.place().to_string();
-        let core = self.core(0, ring)?;
-        let (label, receiver) = self.take_seed().expect("before it is kept");
-        let mut keeper = Keeper::new(core, label, self.volumes.clone());
-        let result = keeper.add_spare(Arc::new(member)).await;
-        self.put_seed(keeper.label().clone(), receiver);
-        result.map_err(|why| {
+        let member = Arc::new(member);
+        let result = self.before_kept(ring, async |keeper| keeper.add_spare(member).await).await;
+        result.expect("spares are taken before the pool is kept").map_err(|why| {
             self.refused(format!(
                 "{place} cannot be a spare: it {why}; hint: take it from the list of spares"
             ))
@@ -398,7 +421,7 @@ impl Pool {
     /// Keeps the pool, on its first core, until it is closed.
     pub fn keep(&self, core: &Rc<PoolCore>) {
         if let Some((label, receiver)) = self.take_seed() {
-            let keeper = Keeper::new(core.clone(), label, self.volumes.clone());
+            let keeper = Keeper::new(core.clone(), label, self.volumes().to_vec());
             core.ring.spawn_later(keeper.run(receiver));
         }
     }
@@ -565,14 +588,37 @@ impl PoolCore {
     }
 }
 
-/// The newest label of a member; none of a blank one. One that cannot be read is an error: nobody knows what it has.
-pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<Label>, PoolError> {
+/// Where the labels at the tails of these members are.
+pub(super) fn tails(labelled: &[Labelled]) -> Vec<u64> {
+    let mut tails: Vec<u64> =
+        labelled.iter().map(|labelled| labelled.label.geometry.label_place(End::Tail)).collect();
+    tails.sort_unstable();
+    tails.dedup();
+    tails
+}
+
+/// The newest label of a member; none of a blank one. One that cannot be read is an error: nobody knows what it has. `tails`:
+/// where other members have theirs.
+pub(super) async fn read_label(
+    ring: &Ring,
+    member: &Member,
+    tails: &[u64],
+) -> Result<Option<Label>, PoolError> {
     let stack = member.stack(ring)?;
     let mut newest: Option<Label> = None;
     let (mut damaged, mut unreadable) = (None, None);
-    // The tail of a member that is a file or device ends where the label says; of one whose head is damaged, where it
-    // ends itself.
-    let mut places = vec![0, member.bytes().saturating_sub(BLOCK as u64)];
+    let last = member.bytes().saturating_sub(BLOCK as u64);
+    // Where a member ends that has no more bytes than it needs. Of another one the head says where its tail is, also one
+    // that is damaged: torn by a cut it still has what the old one and the new one have in common.
+    let mut places = vec![0, last];
+    let add = |places: &mut Vec<u64>, place: u64| {
+        if place <= last && !places.contains(&place) {
+            places.push(place);
+        }
+    };
+    for tail in tails {
+        add(&mut places, *tail);
+    }
     let mut index = 0;
     while let Some(place) = places.get(index).copied() {
         index += 1;
@@ -587,16 +633,18 @@ pub(super) async fn read_label(ring: &Ring, member: &Member) -> Result<Option<La
         }
         match Label::decode(&completion.buffer) {
             Ok(label) => {
-                let tail = label.geometry.label_place(End::Tail);
-                if !places.contains(&tail) {
-                    places.push(tail);
-                }
+                add(&mut places, label.geometry.label_place(End::Tail));
                 if newest.as_ref().is_none_or(|newest| label.generation > newest.generation) {
                     newest = Some(label);
                 }
             }
             Err(LabelError::NotALabel) => {}
-            Err(error) => damaged = Some(error),
+            Err(error) => {
+                if let Some(tail) = Label::tail_of_damaged(&completion.buffer) {
+                    add(&mut places, tail);
+                }
+                damaged = Some(error);
+            }
         }
     }
     match (newest, damaged, unreadable) {
@@ -646,6 +694,13 @@ pub(super) fn was_replaced(label: &Label, other: &Label) -> bool {
     other.pool == label.pool && !known && !is_parted(label, other)
 }
 
+/// Whether the pool that `label` is of was to be extended by a member, and was not: a cut came before that.
+pub(super) fn never_came_in(label: &Label, other: &Label) -> bool {
+    let is_known = label.slot_of(&other.member).is_some() || label.spares.contains(&other.member);
+    let lacks_slot = other.slot.is_some_and(|slot| usize::from(slot) >= label.slots.len());
+    other.pool == label.pool && lacks_slot && !is_known
+}
+
 /// The newest label.
 pub(super) fn newest(labelled: &[Labelled]) -> Option<&Labelled> {
     labelled.iter().max_by_key(|labelled| labelled.label.generation)
@@ -665,6 +720,9 @@ pub(super) fn choose(name: &str, labelled: &[Labelled]) -> Result<Label, PoolErr
                 "{place} is a member of another pool, {}; hint: take it from the list",
                 other.label.name
             )));
+        }
+        if never_came_in(label, &other.label) {
+            continue;
         }
         if was_replaced(label, &other.label) {
             return Err(refused(format!(

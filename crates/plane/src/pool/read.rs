@@ -16,10 +16,11 @@ use crate::request::Request;
 impl PoolCore {
     /// Fills `buffer` with the blocks of a piece, the plain way. False when that cannot be: then its bytes mean nothing.
     pub(super) async fn read_blocks(self: &Rc<Self>, piece: &Piece, mut buffer: Buffer) -> (bool, Buffer) {
+        let newcomers = self.newcomers();
         let Some(slot) = self.chosen(piece) else { return (false, buffer) };
         if self.is_unwritten(slot, piece) {
             buffer.fill(0);
-            return (true, buffer);
+            return (self.newcomers() == newcomers, buffer);
         }
         let answer =
             self.ask_one(slot, Request::read(self.place(piece.row, piece.positions().start), buffer)).await;
@@ -37,7 +38,7 @@ impl PoolCore {
                         }
                         Judged::Lost | Judged::Wrong => false,
                     });
-                (good, blocks)
+                (good && self.newcomers() == newcomers, blocks)
             }
             Err(trouble) => {
                 self.note_stall(slot, &trouble);
@@ -59,22 +60,26 @@ impl PoolCore {
     fn chosen(&self, piece: &Piece) -> Option<usize> {
         // Whoever changes it may be about to say that it is done: what was acknowledged has to be seen.
         let first = piece.unit * self.geometry().unit as usize + piece.offset;
-        let parts = parts_of(&(first..first + piece.length), self.geometry().row_bytes() as usize);
+        let parts =
+            parts_of(&(first..first + piece.length), self.geometry().row_bytes_of(piece.row) as usize);
         if self.shared.locks.may_change(piece.row, parts) { None } else { self.choose(piece) }
     }
 
     /// Fills `out` with the bytes of a piece.
     pub(super) async fn read_piece(self: &Rc<Self>, piece: Piece, out: &mut [u8]) -> Result<(), Error> {
+        let newcomers = self.newcomers();
         if let Some(slot) = self.chosen(&piece) {
             let positions = piece.positions();
-            if self.is_unwritten(slot, &piece) {
+            if self.is_unwritten(slot, &piece) && self.newcomers() == newcomers {
                 out.fill(0);
                 return Ok(());
             }
             let buffer = Buffer::new(positions.len() * BLOCK);
             let answer = self.read_unit(slot, piece.row, positions.start, buffer).await;
             match answer.result {
-                Ok(()) if self.take(slot, &piece, &answer.buffer, out) => return Ok(()),
+                Ok(()) if self.take(slot, &piece, &answer.buffer, out) && self.newcomers() == newcomers => {
+                    return Ok(());
+                }
                 Ok(()) => {}
                 Err(trouble) => self.note_stall(slot, &trouble),
             }
@@ -103,7 +108,14 @@ impl PoolCore {
             let from = piece.offset.max(position * BLOCK);
             let to = (piece.offset + piece.length).min((position + 1) * BLOCK);
             let place = &mut out[from - piece.offset..to - piece.offset];
-            match self.judge(slot, piece.row, position, block) {
+            let is_whole = place.len() == BLOCK;
+            let judged = if is_whole {
+                self.judge_copied(slot, piece.row, position, block, place)
+            } else {
+                self.judge(slot, piece.row, position, block)
+            };
+            match judged {
+                Judged::Good if is_whole => {}
                 Judged::Good => place.copy_from_slice(&blocks[from - start..to - start]),
                 Judged::Unwritten => place.fill(0),
                 Judged::Lost | Judged::Wrong => return false,

@@ -16,7 +16,7 @@ use super::format::transaction::{Update, restamp};
 use super::format::{BLOCK, Cause, Kind, LOST, UNWRITTEN, UpdateHead, block_entry};
 use super::join::join;
 use super::journal::{Blocks, Change, Changes, Entries};
-use super::layout::{Row, Slots, members, set};
+use super::layout::{Row, Slots, members};
 use crate::request::{Flags, Request};
 
 /// Numbers that a member that is away may have seen beyond those that are here: the transactions that were under way, one
@@ -285,7 +285,7 @@ impl PoolCore {
     /// blocks those are good that are what their entries say. `from_places`: also what lies in its place already.
     async fn complete(&self, replay: &Replay, gone: Slots, from_places: bool) -> Columns<'_> {
         let (row, touched) = (replay.head.row, replay.head.touched);
-        let all = set(0..usize::from(self.geometry().slots));
+        let all = Row::new(self.geometry(), row).slots();
         let mut in_places = Vec::new();
         for slot in members(if from_places { touched & !gone } else { 0 }) {
             in_places.push((slot, self.read_place(slot, replay).await));
@@ -335,7 +335,7 @@ impl PoolCore {
 
     /// Repairs what redundancy can of some columns.
     async fn repair(&self, row: u64, positions: Range<usize>) {
-        let all = set(0..usize::from(self.geometry().slots));
+        let all = Row::new(self.geometry(), row).slots();
         let mut columns = Columns::load(self, row, positions, all).await;
         let mended = columns.mend();
         columns.write_again(&mended).await;

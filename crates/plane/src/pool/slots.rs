@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::format::within;
 use super::layout::{Slots, members};
 
 /// Whether a slot is out.
@@ -23,6 +24,8 @@ pub struct SlotStates {
     /// To be read and written below their cursor only.
     rebuilding: AtomicU64,
     cursors: Box<[AtomicU64]>,
+    /// How often each was begun to be rebuilt.
+    lives: Box<[AtomicU64]>,
 }
 
 impl SlotStates {
@@ -32,6 +35,7 @@ impl SlotStates {
             out: AtomicU64::new(0),
             rebuilding: AtomicU64::new(0),
             cursors: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            lives: (0..slots).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -43,7 +47,7 @@ impl SlotStates {
             return out;
         }
         members(rebuilding).fold(out, |gone, slot| {
-            if row >= self.cursors[slot].load(Ordering::Acquire) { gone | 1 << slot } else { gone }
+            if within(row) >= self.cursors[slot].load(Ordering::Acquire) { gone | 1 << slot } else { gone }
         })
     }
 
@@ -87,16 +91,22 @@ impl SlotStates {
         }
     }
 
-    /// A slot is rebuilt from `cursor` on.
+    /// A slot is rebuilt from row `cursor` of its set on.
     pub fn rebuild(&self, slot: usize, cursor: u64) {
+        self.lives[slot].fetch_add(1, Ordering::AcqRel);
         self.cursors[slot].store(cursor, Ordering::Release);
         self.rebuilding.fetch_or(1 << slot, Ordering::AcqRel);
         self.out.fetch_and(!(1 << slot), Ordering::AcqRel);
     }
 
-    /// Rows below `cursor` are good. Only who holds the rows that are passed may say so.
+    /// Rows of its set below `cursor` are good. Only who holds the rows that are passed may say so.
     pub fn advance(&self, slot: usize, cursor: u64) {
         self.cursors[slot].store(cursor, Ordering::Release);
+    }
+
+    /// How often rebuilding of a slot was begun: what an earlier one has done says nothing of the member that is there now.
+    pub fn life(&self, slot: usize) -> u64 {
+        self.lives[slot].load(Ordering::Acquire)
     }
 
     /// Where the rebuilding of a slot is.

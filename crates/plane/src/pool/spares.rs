@@ -101,7 +101,8 @@ impl Keeper {
         if member.bytes() < self.shared().geometry.bytes {
             return Err(format!("has {} bytes only", member.bytes()));
         }
-        match read_label(&self.core.ring, member).await {
+        let tail = self.shared().geometry.label_place(End::Tail);
+        match read_label(&self.core.ring, member, &[tail]).await {
             Ok(Some(label)) if label.pool == self.label.pool && label.member == *id => Ok(()),
             Ok(_) => Err("has lost its label".to_owned()),
             Err(error) => Err(format!("cannot be used: {error}")),

@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::format::table_page::ENTRIES;
-use super::format::{BLOCK, Geometry};
+use super::format::{BLOCK, Geometry, within};
 use super::grown::Grown;
 
 /// One slot's checksums. 4 bytes for each block: 1 MiB for each GiB of a member.
@@ -20,6 +20,7 @@ struct SlotTable {
 
 /// The checksums of all members.
 pub struct Table {
+    /// For each slot that there may ever be; those that there are not have nothing.
     slots: Box<[SlotTable]>,
     blocks_per_unit: u64,
 }
@@ -34,16 +35,16 @@ impl Table {
             behind: Grown::new(0),
             generations: Grown::new(0),
         };
-        let table = Table { slots: (0..geometry.slots).map(slot).collect(), blocks_per_unit };
+        let table = Table { slots: (0..geometry.level.most_slots()).map(slot).collect(), blocks_per_unit };
         table.grow(geometry);
         table
     }
 
-    /// There are as many blocks as `geometry` has, at least; new ones were never written.
+    /// There are as many slots and blocks as `geometry` has, at least; new ones were never written.
     pub fn grow(&self, geometry: &Geometry) {
         let blocks = (geometry.rows * self.blocks_per_unit) as usize;
         let pages = geometry.table_pages as usize;
-        for slot in &self.slots {
+        for slot in self.slots.iter().take(usize::from(geometry.slots)) {
             slot.entries.extend_to(blocks);
             slot.changed.extend_to(pages.div_ceil(64));
             slot.behind.extend_to(pages.div_ceil(64));
@@ -70,7 +71,7 @@ impl Table {
     }
 
     fn block(&self, row: u64, position: usize) -> usize {
-        (row * self.blocks_per_unit) as usize + position
+        (within(row) * self.blocks_per_unit) as usize + position
     }
 
     /// The pages of a slot that have changed since the last call or between that and the one before, which are written by

@@ -33,7 +33,7 @@ type Groups = SmallVec<[Group; 3]>;
 /// Columns of one change at most: a transaction's header has an entry for each of their blocks.
 fn most_columns(geometry: &Geometry) -> usize {
     let entries = (MAX_HEADER_BLOCKS * BLOCK - HEAD - update_bytes(Kind::Erase, 0, 0)) / 4;
-    entries / usize::from(geometry.slots)
+    entries / usize::from(geometry.widest())
 }
 
 /// The columns that `pieces` touch, those in which the same units change together, but not more than `most` of them.
@@ -106,7 +106,7 @@ impl PoolCore {
             if parts.is_empty() {
                 return self.gather.give_back(parts);
             }
-            self.narrow(&locked, &parts);
+            self.narrow(number, &locked, &parts);
             match self.changes(number, &parts).await {
                 Ok(changes) => {
                     let result = self.carry_out(changes, locked).await;
@@ -128,7 +128,7 @@ impl PoolCore {
                 Some(locked) => locked,
                 None => self.lock(number).await,
             };
-            self.narrow(&locked, std::slice::from_ref(&part));
+            self.narrow(number, &locked, std::slice::from_ref(&part));
             let result = match self.changes(number, std::slice::from_ref(&part)).await {
                 Ok(changes) => self.carry_out(changes, locked).await,
                 Err(error) => Err(error),
@@ -138,8 +138,8 @@ impl PoolCore {
     }
 
     /// What `parts` leave as it is may be read meanwhile.
-    fn narrow(&self, locked: &Locked, parts: &[Part]) {
-        let row_bytes = self.geometry().row_bytes() as usize;
+    fn narrow(&self, number: u64, locked: &Locked, parts: &[Part]) {
+        let row_bytes = self.geometry().row_bytes_of(number) as usize;
         locked.narrow(parts.iter().fold(0, |all, part| all | parts_of(&part.bytes(), row_bytes)));
     }
 
@@ -220,7 +220,7 @@ impl PoolCore {
         parts: &[Part],
     ) -> Result<Change, Error> {
         let positions = &group.positions;
-        let all_slots = set(0..usize::from(self.geometry().slots));
+        let all_slots = row.slots();
         let gone = self.gone(number);
         let whole = group.units.count_ones() as usize == row.units() && !group.partial;
         if whole && parts.iter().all(Part::zeroes) {
@@ -297,24 +297,26 @@ impl PoolCore {
         Some(Change::write(number, positions.clone(), made))
     }
 
-    /// The blocks of a slot, if all of them are good. What nobody wrote need not be read.
+    /// The blocks of a slot, if all of them are good. What nobody wrote need not be read. The caller holds the row.
     async fn good_blocks(&self, slot: usize, number: u64, positions: Range<usize>) -> Option<Buffer> {
         let mut blocks = Buffer::new(positions.len() * BLOCK);
         let is_unwritten = |position| self.shared.table.entry(slot, number, position) == UNWRITTEN;
         if positions.clone().all(is_unwritten) {
             blocks.fill(0);
-            return Some(blocks);
-        }
-        let answer = self.ask_one(slot, Request::read(self.place(number, positions.start), blocks)).await;
-        answer.result.ok()?;
-        let mut blocks = answer.buffer;
-        for (block, position) in blocks.chunks_exact_mut(BLOCK).zip(positions) {
-            match self.judge(slot, number, position, block) {
-                Judged::Good => {}
-                Judged::Unwritten => block.fill(0),
-                Judged::Lost | Judged::Wrong => return None,
+        } else {
+            let read = Request::read(self.place(number, positions.start), blocks);
+            let answer = self.ask_one(slot, read).await;
+            answer.result.ok()?;
+            blocks = answer.buffer;
+            for (block, position) in blocks.chunks_exact_mut(BLOCK).zip(positions) {
+                match self.judge(slot, number, position, block) {
+                    Judged::Good => {}
+                    Judged::Unwritten => block.fill(0),
+                    Judged::Lost | Judged::Wrong => return None,
+                }
             }
         }
-        Some(blocks)
+        // Another member may have come to the slot meanwhile: then the table is that of one that has nothing yet.
+        (self.gone(number) & 1 << slot == 0).then_some(blocks)
     }
 }

@@ -9,18 +9,23 @@ use ring::{Notify, Shared};
 use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::EXPECTED_BYTES;
-use crate::request::{Completion, Extent, Geometry, Request, Run};
+use crate::request::{Completion, Extent, Flags, Geometry, Request, Run, Verb};
 use crate::shard::Shard;
 use crate::volume::Volume;
 use crate::volume::exclusive::{Exclusive, Owner};
+use crate::volume::meter::{Figures, Meter};
 
 /// One core's handle of a volume: the stack, what is in flight on it, and which extents are frozen for somebody.
 pub struct Channel {
     index: usize,
     volume: Arc<Volume>,
-    stack: Stack,
-    geometry: Geometry,
-    is_prompt: bool,
+    /// What a request goes through. Another one takes its place while the whole volume is frozen.
+    stack: RefCell<Rc<Stack>>,
+    geometry: Cell<Geometry>,
+    is_prompt: Cell<bool>,
+    /// The stack that is to come.
+    next: RefCell<Option<Stack>>,
+    meter: Meter,
     in_flight: RefCell<InFlight>,
     frozen: RefCell<Vec<(u64, Extent)>>,
     /// `frozen.is_empty()`, for one cheap look per request.
@@ -73,9 +78,11 @@ impl Channel {
         Channel {
             index,
             volume,
-            stack,
-            geometry,
-            is_prompt,
+            stack: RefCell::new(Rc::new(stack)),
+            geometry: Cell::new(geometry),
+            is_prompt: Cell::new(is_prompt),
+            next: RefCell::default(),
+            meter: Meter::default(),
             in_flight: RefCell::default(),
             frozen: RefCell::default(),
             thawed: Cell::new(true),
@@ -95,36 +102,63 @@ impl Channel {
     }
 
     /// What the volume is.
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
+    pub fn geometry(&self) -> Geometry {
+        self.geometry.get()
     }
 
-    /// The layers, for those who look at times.
-    pub fn stack(&self) -> &Stack {
-        &self.stack
+    /// The layers as they are now, for those who look at times.
+    pub fn stack(&self) -> Rc<Stack> {
+        self.stack.borrow().clone()
+    }
+
+    /// Keeps the stack that is to take the place of this one, if all cores have theirs.
+    pub(crate) fn prepare_stack(&self, stack: Stack) {
+        self.next.replace(Some(stack));
+    }
+
+    /// Takes the stack that was prepared, or gives it up. Who takes it holds the whole volume exclusively, so that nothing but
+    /// flushes is under way: what those have to make durable, both stacks have.
+    pub(crate) fn end_preparation(&self, takes: bool) {
+        let Some(stack) = self.next.take().filter(|_| takes) else { return };
+        self.geometry.set(stack.geometry());
+        self.is_prompt.set(stack.is_prompt());
+        self.stack.replace(Rc::new(stack));
+    }
+
+    /// Whether a request is under way on this core.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight.borrow().slots.iter().any(Option::is_some)
     }
 
     /// A request for `extent` is about to come. Only a hint, taken for small extents.
     pub fn expect(&self, extent: Extent) {
         if extent.length <= EXPECTED_BYTES {
-            self.stack.expect(extent);
+            self.stack.borrow().expect(extent);
         }
     }
 
     /// What a read of `extent` would give now, if that can be lent without a copy and nobody has the extent exclusively.
     pub fn lend(&self, extent: Extent) -> Option<Shared> {
-        if self.thawed.get() { self.stack.lend(extent) } else { None }
+        let lent = if self.thawed.get() { self.stack.borrow().lend(extent) } else { None };
+        if lent.is_some() {
+            self.meter.prompt(Verb::Read, extent.length);
+        }
+        lent
     }
 
     /// Whether [`Channel::absorb`] and [`Channel::lend`] are worth a try: a disk in RAM without layers.
     pub fn is_prompt(&self) -> bool {
-        self.is_prompt
+        self.is_prompt.get()
     }
 
     /// Writes `bytes` to `extent` before it returns, if the disk can and nobody has the extent exclusively. False:
     /// nothing was written, and [`Channel::submit`] will do it or tell why not.
     pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> bool {
-        self.thawed.get() && self.stack.absorb(extent, bytes)
+        let absorbed = self.thawed.get() && self.stack.borrow().absorb(extent, bytes);
+        if absorbed {
+            self.meter.prompt(Verb::Write, extent.length);
+        }
+        absorbed
     }
 
     /// Carries out a request. It waits while its extent is exclusively somebody else's.
@@ -135,17 +169,40 @@ impl Channel {
             self.changed.until(|| free().then_some(())).await;
         }
         let _entered = Entered { channel: self, slot: self.in_flight.borrow_mut().insert(extent) };
-        self.stack.submit(request).await
+        self.pass(request).await
+    }
+
+    /// Sends a request through the stack, and counts it.
+    async fn pass(&self, mut request: Request) -> Completion {
+        let stack = self.stack();
+        let (verb, bytes, begun) = (request.verb, request.extent.length, stack.ring().turn_time());
+        if self.meter.follows() {
+            request.flags |= Flags::TRACED;
+        }
+        let completion = stack.submit(request).await;
+        self.meter.done(verb, bytes, begun, stack.ring().turn_time(), completion.result.is_err());
+        completion
+    }
+
+    /// What happened to it on this core.
+    pub fn figures(&self) -> Figures {
+        Figures {
+            place: self.index,
+            name: self.volume.name().to_owned(),
+            verbs: self.meter.figures(),
+            in_flight: self.in_flight.borrow().slots.iter().flatten().count(),
+            layers: self.stack.borrow().spent().collect(),
+        }
     }
 
     /// Carries out a request within an extent that the caller has frozen.
     pub(super) async fn submit_inside(&self, request: Request) -> Completion {
-        self.stack.submit(request).await
+        self.pass(request).await
     }
 
     /// See [`crate::layers::Layer::allocation`].
     pub fn allocation(&self, extent: Extent) -> Result<Run, Error> {
-        self.stack.allocation(extent)
+        self.stack.borrow().allocation(extent)
     }
 
     /// Waits until nobody on any core uses `extent`, and keeps everybody off it until the result is dropped.

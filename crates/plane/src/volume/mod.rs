@@ -3,22 +3,26 @@
 
 mod channel;
 mod exclusive;
+pub mod meter;
 #[cfg(test)]
 mod tests;
 
+pub use crate::layers::Limits;
 pub use channel::Channel;
 pub use exclusive::Exclusive;
+pub use meter::Figures;
 
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{File, Memory, Ring};
+use ring::{Buffer, File, Memory, Ring};
 
-use crate::disk::{Disk, FileError, MemoryDisk, NullDisk, PreparedFile};
-use crate::layers::{Faults, Layer, Stack};
+use crate::disk::{Disk, FileError, Make, MemoryDisk, NullDisk, PreparedFile};
+use crate::layers::{Faults, Layer, Limited, Stack};
 use crate::pool::format::VolumeEntry;
-use crate::pool::{Assembled, PoolCore, PoolDisk, PoolError};
+use crate::pool::{Assembled, PoolCore, PoolDisk, PoolError, VolumeWish};
+use crate::request::{Extent, Request};
 
 /// Where a volume's bytes are to live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,10 @@ pub struct VolumeOptions {
     pub block_size: u32,
     /// Where.
     pub backing: Backing,
+    /// What it may do.
+    pub limits: Limits,
+    /// Bytes that have fewer than `bytes` are made larger; else they are refused.
+    pub may_grow: bool,
     /// Faults that tests and drills plant into it; `None` leaves the layer out.
     pub faults: Option<Faults>,
 }
@@ -87,6 +95,7 @@ enum Bytes {
 /// The control handle, shared by all cores.
 pub struct Volume {
     options: VolumeOptions,
+    limited: Limited,
     bytes: Bytes,
 }
 
@@ -96,11 +105,12 @@ impl Volume {
     pub async fn prepare(
         ring: &Ring,
         options: VolumeOptions,
-        pools: &mut [Assembled],
+        pools: &[Assembled],
     ) -> Result<(Volume, Option<File>), OpenError> {
+        let make = if options.may_grow { Make::Longer } else { Make::Missing };
         let (bytes, lock) = match &options.backing {
-            Backing::File(path) => prepare_file(ring, path, &options, true).await?,
-            Backing::Device(path) => prepare_file(ring, path, &options, false).await?,
+            Backing::File(path) => prepare_file(ring, path, &options, make).await?,
+            Backing::Device(path) => prepare_file(ring, path, &options, Make::Nothing).await?,
             Backing::Memory => {
                 let memory = Memory::new(options.bytes)
                     .map_err(|source| OpenError::Memory { bytes: options.bytes, source })?;
@@ -117,7 +127,48 @@ impl Volume {
             }
             Backing::Null => (Bytes::Null, None),
         };
-        Ok((Volume { options, bytes }, lock))
+        Ok((Volume { limited: Limited::new(options.limits), options, bytes }, lock))
+    }
+
+    /// The same volume with other limits, and larger if `options` say so; whoever opens its stacks anew has them. `lock`: what
+    /// [`Volume::prepare`] gave. Its bytes are still there if this fails.
+    pub(crate) async fn altered(
+        &self,
+        ring: &Ring,
+        options: VolumeOptions,
+        lock: Option<&File>,
+        pools: &[Assembled],
+    ) -> Result<Volume, OpenError> {
+        let larger = options.bytes > self.options.bytes;
+        let bytes = match &self.bytes {
+            Bytes::File(file) => Bytes::File(match lock.filter(|_| larger) {
+                Some(lock) => file.larger(ring, lock, options.bytes).await?,
+                None => file.clone(),
+            }),
+            Bytes::Memory(memory) if larger => Bytes::Memory(larger_memory(ring, memory, &options).await?),
+            Bytes::Memory(memory) => Bytes::Memory(memory.clone()),
+            Bytes::Pool { pool, entry } => {
+                let wish = VolumeWish::Resize { name: entry.name.clone(), bytes: options.bytes };
+                let entry = if larger { pools[*pool].pool().change_volumes(ring, wish).await? } else { None }
+                    .unwrap_or_else(|| entry.clone());
+                Bytes::Pool { pool: *pool, entry }
+            }
+            Bytes::Null => Bytes::Null,
+        };
+        let limited = if options.limits == self.options.limits {
+            self.limited.clone()
+        } else {
+            Limited::new(options.limits)
+        };
+        Ok(Volume { options, limited, bytes })
+    }
+
+    /// The pool that it lives on, and what it is there.
+    pub(crate) fn on_pool(&self) -> Option<(usize, &VolumeEntry)> {
+        match &self.bytes {
+            Bytes::Pool { pool, entry } => Some((*pool, entry)),
+            _ => None,
+        }
     }
 
     /// Its name.
@@ -159,6 +210,9 @@ impl Volume {
         if let Some(faults) = &self.options.faults {
             layers.push(Box::new(faults.clone()));
         }
+        if !self.limited.limits().is_unlimited() {
+            layers.push(Box::new(self.limited.layer(ring)));
+        }
         Ok(Stack::new(ring.clone(), layers, disk))
     }
 }
@@ -167,8 +221,36 @@ async fn prepare_file(
     ring: &Ring,
     path: &std::path::Path,
     options: &VolumeOptions,
-    create: bool,
+    make: Make,
 ) -> Result<(Bytes, Option<File>), OpenError> {
-    let (file, lock) = PreparedFile::new(ring, path, options.bytes, options.block_size, create).await?;
+    let (file, lock) = PreparedFile::new(ring, path, options.bytes, options.block_size, make).await?;
     Ok((Bytes::File(file), Some(lock)))
+}
+
+/// Bytes that are copied at a time, so that others get their turn in between.
+const COPY_BYTES: u64 = 1 << 20;
+
+/// Memory of the new size with what is in `memory`, which nobody writes meanwhile.
+async fn larger_memory(
+    ring: &Ring,
+    memory: &Arc<Memory>,
+    options: &VolumeOptions,
+) -> Result<Arc<Memory>, OpenError> {
+    let bytes = options.bytes;
+    let larger = Memory::new(bytes).map_err(|source| OpenError::Memory { bytes, source })?;
+    let larger = Arc::new(larger);
+    let old = MemoryDisk::new(memory.clone(), options.block_size);
+    let new = MemoryDisk::new(larger.clone(), options.block_size);
+    let (mut offset, end) = (0, memory.length());
+    while offset < end {
+        let left = Extent::new(offset, COPY_BYTES.min(end - offset));
+        let run = old.allocation(left).expect("memory knows what is in it");
+        if run.mapped {
+            let read = old.submit(Request::read(offset, Buffer::new(run.length as usize))).await;
+            new.submit(Request::write(offset, read.buffer)).await.result.expect("it is as large");
+        }
+        offset += run.length;
+        ring.yield_now().await;
+    }
+    Ok(larger)
 }

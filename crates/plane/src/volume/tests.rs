@@ -43,12 +43,14 @@ fn count_on_two_cores(exclusively: bool) -> u64 {
         bytes: 1 << 20,
         block_size: 512,
         backing: Backing::Memory,
+        limits: Limits::default(),
+        may_grow: false,
         faults: None,
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
     let volume =
-        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
+        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &[]).await.unwrap().0 }));
     let (peers, mails) = Peers::new(2);
     let done = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = mails
@@ -108,12 +110,14 @@ fn nothing_is_done_at_once_to_what_somebody_has_exclusively() {
         bytes: 1 << 20,
         block_size: 512,
         backing: Backing::Memory,
+        limits: Limits::default(),
+        may_grow: false,
         faults: None,
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
     let volume =
-        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
+        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &[]).await.unwrap().0 }));
     let (peers, mut mails) = Peers::new(1);
     let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
     reactor.block_on(async move {
@@ -136,12 +140,14 @@ fn exclusive_use_that_the_end_of_its_shard_cuts_short_lets_go_of_nothing() {
         bytes: 1 << 20,
         block_size: 512,
         backing: Backing::Memory,
+        limits: Limits::default(),
+        may_grow: false,
         faults: None,
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
     let volume =
-        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &mut []).await.unwrap().0 }));
+        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &[]).await.unwrap().0 }));
     let (peers, mut mails) = Peers::new(1);
     let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
     let holder = shard.clone();

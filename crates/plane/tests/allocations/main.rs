@@ -14,7 +14,7 @@ use plane::core::{Core, Offer, Plan, Portals, prepare};
 use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::Peers;
-use plane::volume::{Backing, VolumeOptions};
+use plane::volume::{Backing, Limits, VolumeOptions};
 use ring::count_allocations::{Counting, by_this_thread};
 use ring::{Options, Reactor};
 use wire::iscsi::frame::data_segment_length;
@@ -93,6 +93,8 @@ fn plan(backing: Backing) -> Plan {
                 bytes: 16 << 20,
                 block_size: 512,
                 backing,
+                limits: Limits::default(),
+                may_grow: false,
                 faults: None,
             },
             target_name: IscsiName::parse(TARGET).unwrap(),

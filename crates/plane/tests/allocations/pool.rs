@@ -61,7 +61,7 @@ async fn volume(ring: &Ring) -> PoolDisk {
         catalogue_blocks: 1,
         journal_bytes: Some(16 << 20),
     };
-    let mut pool = Pool::make(ring, &options, members, 1).await.unwrap();
+    let pool = Pool::make(ring, &options, members, 1).await.unwrap();
     pool.add_volume(ring, [7; 16], "demo", 64 << 20, 512).await.unwrap();
     let core = pool.core(0, ring).unwrap();
     PoolDisk::new(core, &pool.volumes()[0])

@@ -6,7 +6,8 @@ use plane::pool::format::End;
 use plane::pool::layout::Row;
 
 use super::atlas::Atlas;
-use super::machine::{Machine, path};
+use super::machine::Machine;
+use super::roster::{Files, path};
 
 const BLOCK: u64 = 4096;
 
@@ -62,16 +63,18 @@ enum Region {
 
 impl Machine {
     fn draw_bytes(&self, atlas: &Atlas, random: &mut fastrand::Rng, region: Region) -> Range<u64> {
-        let geometry = &self.geometry;
+        let geometry = &self.geometry();
+        let row = |random: &mut fastrand::Rng| {
+            let rows: Vec<u64> = atlas.rows().collect();
+            rows[random.usize(0..rows.len())]
+        };
         let start = match region {
             Region::Data => {
-                let place = geometry.unit_place(random.u64(0..atlas.rows()));
+                let place = geometry.unit_place(row(random));
                 place + random.u64(0..u64::from(geometry.blocks_per_unit())) * BLOCK
             }
             Region::Table => {
-                let blocks = atlas.rows() * u64::from(geometry.blocks_per_unit());
-                let (page, _) =
-                    geometry.table_entry(random.u64(0..blocks) / u64::from(geometry.blocks_per_unit()), 0);
+                let (page, _) = geometry.table_entry(row(random), 0);
                 geometry.table_page_place(page, random.u8(0..2))
             }
             Region::Journal => {
@@ -123,7 +126,7 @@ impl Machine {
 
     /// Lets an accident happen to a member, if the plan affords it. Says whether it did.
     pub fn befall(&mut self, atlas: &mut Atlas, slot: usize, accident: &Accident) -> bool {
-        let bad = atlas.bad(&self.node);
+        let bad = atlas.bad(&self.roster);
         let (cost, columns) = self.cost(atlas, accident);
         let affords = match cost {
             Cost::Nothing => true,
@@ -136,10 +139,17 @@ impl Machine {
         if cost == Cost::Member {
             atlas.away |= 1 << slot;
         }
+        self.strike(self.roster.seat(slot), accident);
+        atlas.look(&self.roster);
+        true
+    }
+
+    /// Lets an accident happen to a file, whatever that costs.
+    pub fn strike(&mut self, file: usize, accident: &Accident) {
         if matches!(accident, Accident::Detach | Accident::Stall) {
-            self.mute |= 1 << slot;
+            self.roster.mute.set(self.roster.mute.get() | 1 << file);
         }
-        let (node, path) = (&self.node, path(slot));
+        let (node, path) = (&self.node, path(file));
         match accident.clone() {
             Accident::Spoil { bytes, bits: true } => {
                 let middle = u64::midpoint(bytes.start, bytes.end);
@@ -159,12 +169,10 @@ impl Machine {
             Accident::Stall => node.stall(&path),
             Accident::Slow(factor) => node.slow_down(&path, factor),
         }
-        atlas.look(node);
-        true
     }
 
     fn cost(&self, atlas: &Atlas, accident: &Accident) -> (Cost, Vec<super::atlas::Column>) {
-        let data = self.geometry.data..self.geometry.tail();
+        let data = self.data();
         let of = |bytes: &Range<u64>, cost: Cost| {
             if data.contains(&bytes.start) && bytes.end <= data.end {
                 (cost, atlas.reach(bytes, cost == Cost::Units))
@@ -192,42 +200,29 @@ impl Machine {
         }
     }
 
+    /// Where the units of a member are.
+    pub fn data(&self) -> Range<u64> {
+        let geometry = self.geometry();
+        geometry.data..geometry.unit_place(geometry.rows)
+    }
+
     /// While the machine is off: a member is taken away. It may come back, as it was then.
     pub fn put_by(&mut self, atlas: &mut Atlas, slot: usize) -> bool {
-        let bad = atlas.bad(&self.node);
+        let bad = atlas.bad(&self.roster);
         let can_be_missed = atlas.affords_all(&bad, slot) || self.plan.beyond && self.survives_without(slot);
-        if self.absent & 1 << slot != 0 || !can_be_missed {
+        let (absent, file): (Files, usize) = (self.roster.absent.get(), self.roster.seat(slot));
+        if absent & 1 << file != 0 || !can_be_missed {
             return false;
         }
         atlas.away |= 1 << slot;
-        self.absent |= 1 << slot;
-        atlas.look(&self.node);
+        self.roster.absent.set(absent | 1 << file);
+        atlas.look(&self.roster);
         true
     }
 
     /// Whether the pool can be opened at all without the slot.
     fn survives_without(&self, slot: usize) -> bool {
-        let out = self.absent | self.not_in_sync() | 1 << slot;
-        Row::new(&self.geometry, 0).survives(out)
-    }
-
-    /// What ails members that are still there ends; what was done stays.
-    pub fn repair(&mut self) {
-        self.mute = 0;
-        for slot in 0..self.plan.slots {
-            self.node.repair(&path(slot));
-            self.node.release(&path(slot));
-            self.node.attach(&path(slot));
-            self.node.slow_down(&path(slot), 1);
-        }
-    }
-
-    /// Members that were put by come back.
-    pub fn bring_back(&mut self, random: &mut fastrand::Rng) {
-        for slot in 0..self.plan.slots {
-            if self.absent & 1 << slot != 0 && random.bool() {
-                self.absent &= !(1 << slot);
-            }
-        }
+        let out = self.roster.slots_of(self.roster.absent.get()) | self.not_in_sync() | 1 << slot;
+        Row::new(&self.geometry(), 0).survives(out)
     }
 }

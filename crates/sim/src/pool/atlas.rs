@@ -1,14 +1,14 @@
 //! Which blocks are damaged or gone now, by what was planted, and so which sectors have to be readable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use plane::pool::format::table_page::ENTRIES;
 use plane::pool::format::{Geometry, Id, TablePage, VolumeEntry};
 use plane::pool::layout::{Piece, Row, Slots, members, pieces, set};
-use ring::sim::{Fault, Node};
+use ring::sim::Fault;
 
-use super::machine::path;
+use super::roster::Roster;
 
 const BLOCK: u64 = 4096;
 
@@ -22,6 +22,8 @@ pub type Column = (u64, u64);
 pub struct Atlas {
     geometry: Geometry,
     volumes: Vec<VolumeEntry>,
+    /// Of each slot, the file that had everything last.
+    seats: Vec<usize>,
     /// Members of which nothing has to be good: they are out, or what they keep beside the data may be wrong.
     pub away: Slots,
     /// Blocks whose checksums are lost, until they are verified by a scrub.
@@ -38,13 +40,26 @@ impl Atlas {
     /// All is well.
     pub fn new(geometry: Geometry, volumes: Vec<VolumeEntry>) -> Atlas {
         let (unknown, doomed) = (BTreeMap::new(), BTreeMap::new());
-        Atlas { geometry, volumes, away: 0, unknown, doomed, halved: 0, broken: false }
+        let seats = (0..usize::from(geometry.slots)).collect();
+        Atlas { geometry, volumes, seats, away: 0, unknown, doomed, halved: 0, broken: false }
     }
 
-    /// The rows of the volumes.
-    pub fn rows(&self) -> u64 {
+    /// The rows of the volumes that requests go to.
+    pub fn rows(&self) -> impl Iterator<Item = u64> + use<'_> {
         let extents = self.volumes.iter().flat_map(|volume| &volume.extents);
-        extents.map(|extent| extent.first_row + extent.rows).max().unwrap_or(0)
+        extents.flat_map(|extent| extent.first_row..extent.first_row + extent.rows)
+    }
+
+    /// These are the volumes now. Gives those that are new.
+    pub fn know_volumes<'a>(&mut self, volumes: &'a [VolumeEntry]) -> &'a [VolumeEntry] {
+        let more = &volumes[self.volumes.len()..];
+        self.volumes.extend_from_slice(more);
+        more
+    }
+
+    /// The first row behind all volumes.
+    pub fn end(&self) -> u64 {
+        self.rows().max().map_or(0, |row| row + 1)
     }
 
     fn positions(&self) -> u64 {
@@ -54,7 +69,7 @@ impl Atlas {
     /// The columns that lie in some bytes of a member.
     fn columns(&self, bytes: &Range<u64>, whole_units: bool) -> impl Iterator<Item = Column> + use<> {
         let (unit, positions) = (u64::from(self.geometry.unit), self.positions());
-        let end = self.geometry.data + self.rows() * unit;
+        let end = self.geometry.data + self.end() * unit;
         let from = bytes.start.clamp(self.geometry.data, end) - self.geometry.data;
         let to = bytes.end.clamp(self.geometry.data, end) - self.geometry.data;
         let blocks = if whole_units {
@@ -66,67 +81,94 @@ impl Atlas {
         blocks.map(move |block| (block / positions, block % positions))
     }
 
-    /// The columns whose checksums of a member were in some of its bytes, at both places of a page.
-    fn columns_of_pages(&self, damage: &[Range<u64>]) -> Vec<Column> {
-        let hit = |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
-        let blocks = self.rows() * self.positions();
-        let pages = 0..blocks.div_ceil(ENTRIES as u64);
-        let bad = pages.filter(|page| (0..2).all(|copy| hit(self.geometry.table_page_place(*page, copy))));
-        bad.flat_map(|page| self.columns_of_page(page)).collect()
+    /// The pages of the table that cover what requests go to.
+    fn pages(&self) -> BTreeSet<u64> {
+        let blocks = self.rows().map(|row| row * self.positions());
+        blocks
+            .flat_map(|first| first / ENTRIES as u64..=(first + self.positions() - 1) / ENTRIES as u64)
+            .collect()
     }
 
-    fn columns_of_page(&self, page: u64) -> Vec<Column> {
-        let blocks = self.rows() * self.positions();
-        let blocks = page * ENTRIES as u64..((page + 1) * ENTRIES as u64).min(blocks);
-        blocks.map(|block| (block / self.positions(), block % self.positions())).collect()
+    /// The columns whose checksums of a member were in some of its bytes, at both places of a page.
+    fn columns_of_pages(&self, geometry: &Geometry, damage: &[Range<u64>]) -> Vec<Column> {
+        let hit = |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
+        let bad = |page: &u64| (0..2).all(|copy| hit(geometry.table_page_place(*page, copy)));
+        let bad: Vec<u64> =
+            if damage.is_empty() { Vec::new() } else { self.pages().into_iter().filter(bad).collect() };
+        bad.into_iter().flat_map(|page| self.columns_of_page(page)).map(|(column, _)| column).collect()
+    }
+
+    /// The columns that a page covers, each with the number of its entry.
+    fn columns_of_page(&self, page: u64) -> Vec<(Column, usize)> {
+        let first = page * ENTRIES as u64;
+        let rows = self.rows().filter(|row| {
+            let block = row * self.positions();
+            block < first + ENTRIES as u64 && first < block + self.positions()
+        });
+        let blocks = rows.flat_map(|row| row * self.positions()..(row + 1) * self.positions());
+        let blocks = blocks.filter(|block| (first..first + ENTRIES as u64).contains(block));
+        let column = |block: u64| (block / self.positions(), block % self.positions());
+        blocks.map(|block| (column(block), (block - first) as usize)).collect()
     }
 
     /// Before the pool is opened: notes of which blocks the checksums are lost. False when a page that was never written
     /// lies in the place of one that is damaged, as nobody can tell then what is missing in it.
-    pub fn look_at_tables(&mut self, node: &Node, pool: &Id) -> bool {
+    pub fn look_at_tables(&mut self, roster: &Roster, pool: &Id) -> bool {
         let mut honest = true;
         self.halved = 0;
+        let out = roster.labelled_out();
         for slot in 0..usize::from(self.geometry.slots) {
-            let damage = node.damage(&path(slot));
-            let plants = node.planted(&path(slot));
-            let unreadable = |place: u64| {
-                plants.iter().any(|plant| {
-                    let fails = matches!(
-                        plant.fault,
-                        Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread
-                    );
-                    fails
-                        && plant.left != Some(0)
-                        && plant.range.start < place + BLOCK
-                        && place < plant.range.end
-                })
-            };
-            for page in 0..(self.rows() * self.positions()).div_ceil(ENTRIES as u64) {
-                let mut best: Option<(u64, Vec<u32>, u64)> = None;
-                for place in (0..2).map(|copy| self.geometry.table_page_place(page, copy)) {
-                    let bytes = node.file_bytes(&path(slot), place, BLOCK as usize).unwrap_or_default();
-                    let decoded = TablePage::decode(&bytes, pool, slot as u16, page);
-                    match decoded.filter(|_| !unreadable(place)) {
-                        Some((generation, entries)) => {
-                            if best.as_ref().is_none_or(|best| generation > best.0) {
-                                best = Some((generation, entries.collect(), place));
-                            }
-                        }
-                        None => self.halved |= 1 << slot,
-                    }
-                }
-                let is_hit =
-                    |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
-                honest &= best.as_ref().is_none_or(|(_, _, place)| !is_hit(*place));
-                for (index, column) in self.columns_of_page(page).into_iter().enumerate() {
-                    if best.as_ref().is_none_or(|(_, entries, _)| entries[index] == NO_CHECKSUM) {
-                        *self.unknown.entry(column).or_insert(0) |= 1 << slot;
-                    }
-                }
+            if out & 1 << slot != 0 && roster.seat(slot) != self.seats[slot] {
+                // It has nothing yet, and gets everything.
+                self.unknown.values_mut().for_each(|slots| *slots &= !(1 << slot));
+                continue;
+            }
+            for page in self.pages() {
+                honest &= self.look_at_page(roster, pool, slot, page);
             }
         }
-        self.look(node);
+        self.look(roster);
         honest
+    }
+
+    fn look_at_page(&mut self, roster: &Roster, pool: &Id, slot: usize, page: u64) -> bool {
+        let (damage, plants) = (roster.damage(slot), roster.planted(slot));
+        let touches = |range: &Range<u64>, place: u64| range.start < place + BLOCK && place < range.end;
+        let unreadable = |place: u64| {
+            plants.iter().any(|plant| {
+                let fails =
+                    matches!(plant.fault, Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread);
+                fails && plant.left != Some(0) && touches(&plant.range, place)
+            })
+        };
+        let mut best: Option<(u64, Vec<u32>, u64)> = None;
+        let geometry = roster.geometry();
+        for place in (0..2).map(|copy| geometry.table_page_place(page, copy)) {
+            let bytes = roster.node.file_bytes(&roster.path_of(slot), place, BLOCK as usize);
+            let bytes = bytes.unwrap_or_default();
+            let decoded = TablePage::decode(&bytes, pool, slot as u16, page);
+            match decoded.filter(|_| !unreadable(place)) {
+                Some((generation, entries)) => {
+                    if best.as_ref().is_none_or(|best| generation > best.0) {
+                        best = Some((generation, entries.collect(), place));
+                    }
+                }
+                None => self.halved |= 1 << slot,
+            }
+        }
+        for (column, index) in self.columns_of_page(page) {
+            if best.as_ref().is_none_or(|(_, entries, _)| entries[index] == NO_CHECKSUM) {
+                *self.unknown.entry(column).or_insert(0) |= 1 << slot;
+            }
+        }
+        best.is_none_or(|(_, _, place)| !damage.iter().any(|bytes| touches(bytes, place)))
+    }
+
+    /// These slots are in sync: who has them has everything.
+    pub fn seated(&mut self, roster: &Roster, slots: Slots) {
+        for slot in members(slots) {
+            self.seats[slot] = roster.seat(slot);
+        }
     }
 
     /// The members of which an older page of the table may count, as the newer one cannot be read.
@@ -135,14 +177,14 @@ impl Atlas {
     }
 
     /// The members whose journal cannot be relied on now.
-    pub fn without_journal(&self, node: &Node) -> Slots {
+    pub fn without_journal(&self, roster: &Roster) -> Slots {
         let journal = self.geometry.journal;
         let journal =
             journal..journal + u64::from(self.geometry.segments) * u64::from(self.geometry.segment_bytes);
         let meets = |bytes: &Range<u64>| bytes.start < journal.end && journal.start < bytes.end;
         let is_bad = |slot: &usize| {
-            node.damage(&path(*slot)).iter().any(meets)
-                || node.planted(&path(*slot)).iter().any(|plant| {
+            roster.damage(*slot).iter().any(meets)
+                || roster.planted(*slot).iter().any(|plant| {
                     let lies = matches!(
                         plant.fault,
                         Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread
@@ -159,13 +201,13 @@ impl Atlas {
     }
 
     /// The slots of each column that cannot be relied on now, but for members that are away altogether.
-    pub fn bad(&self, node: &Node) -> BTreeMap<Column, Slots> {
+    pub fn bad(&self, roster: &Roster) -> BTreeMap<Column, Slots> {
         let mut bad = self.unknown.clone();
         for slot in 0..usize::from(self.geometry.slots) {
-            let damage = node.damage(&path(slot));
-            let mut columns: Vec<Column> = self.columns_of_pages(&damage);
+            let damage = roster.damage(slot);
+            let mut columns: Vec<Column> = self.columns_of_pages(&roster.geometry(), &damage);
             columns.extend(damage.iter().flat_map(|bytes| self.columns(bytes, false)));
-            for plant in node.planted(&path(slot)).iter().filter(|plant| plant.left != Some(0)) {
+            for plant in roster.planted(slot).iter().filter(|plant| plant.left != Some(0)) {
                 match plant.fault {
                     Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread => {
                         columns.extend(self.columns(&plant.range, false));
@@ -216,8 +258,8 @@ impl Atlas {
     }
 
     /// Looks at what is bad now, and remembers what may be lost by it.
-    pub fn look(&mut self, node: &Node) {
-        let mut bad = self.bad(node);
+    pub fn look(&mut self, roster: &Roster) {
+        let mut bad = self.bad(roster);
         if !Row::new(&self.geometry, 0).survives(self.away) {
             self.broken = true;
         }
@@ -232,9 +274,22 @@ impl Atlas {
             }
         }
         if self.broken {
-            let (rows, positions) = (self.rows(), self.positions());
-            for column in (0..rows).flat_map(|row| (0..positions).map(move |position| (row, position))) {
-                *self.doomed.entry(column).or_insert(0) |= self.away;
+            let positions = self.positions();
+            let rows: Vec<u64> = self.rows().collect();
+            for row in rows {
+                for position in 0..positions {
+                    *self.doomed.entry((row, position)).or_insert(0) |= self.away;
+                }
+            }
+        }
+    }
+
+    /// Nothing may be left of what was written to these bytes of a volume: the journal cannot say.
+    pub fn doubt(&mut self, volume: usize, bytes: &Range<u64>) {
+        let all = self.geometry.slot_mask();
+        for piece in self.pieces(volume, bytes).collect::<Vec<_>>() {
+            for position in piece.positions() {
+                *self.doomed.entry((piece.row, position as u64)).or_insert(0) |= all;
             }
         }
     }

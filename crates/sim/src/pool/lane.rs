@@ -5,19 +5,22 @@ use std::rc::Rc;
 
 use plane::disk::Disk;
 use plane::pool::PoolDisk;
+use plane::pool::layout::Slots;
 use plane::{Extent, Flags, Request, Verb};
 use ring::Buffer;
-use ring::sim::Node;
 
 use super::atlas::Atlas;
 use super::model::{Model, Run, fill};
+use super::roster::Roster;
 use crate::{Failure, SECTOR};
 
 /// What lanes and the scenario share.
 pub struct Control {
-    pub node: Node,
+    pub roster: Rc<Roster>,
     pub model: RefCell<Model>,
     pub atlas: RefCell<Atlas>,
+    /// Slots that an administrator took out since the pool was opened.
+    pub unwanted: Cell<Slots>,
     /// Requests that may still begin.
     pub budget: Cell<u32>,
     /// Lanes at work.
@@ -42,7 +45,7 @@ impl Control {
     /// Whether an error is one that redundancy does not prevent.
     fn tolerates(&self, volume: usize, bytes: &std::ops::Range<u64>, is_read: bool) -> bool {
         let mut atlas = self.atlas.borrow_mut();
-        atlas.look(&self.node);
+        atlas.look(&self.roster);
         if is_read { atlas.may_fail_read(volume, bytes) } else { atlas.may_fail_write(volume, bytes) }
     }
 }
@@ -132,7 +135,8 @@ impl Lane {
         match completion.result {
             Ok(()) => {
                 self.control.done.set(self.control.done.get() + 1);
-                let end = self.control.model.borrow_mut().end_read(run, begun, &completion.buffer);
+                let stays = !self.control.atlas.borrow().is_broken();
+                let end = self.control.model.borrow_mut().end_read(run, begun, &completion.buffer, stays);
                 end.map_err(|Failure(why)| {
                     Failure(format!("a read of volume {} at {}: {why}", self.volume, bytes.start))
                 })

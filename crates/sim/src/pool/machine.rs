@@ -6,16 +6,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plane::pool::format::{End, Geometry, Id, Label, Slot, SlotState, VolumeEntry};
-use plane::pool::layout::Slots;
-use plane::pool::{Handle, Member, MemberState, Place, Pool, PoolDisk, PoolError, PoolOptions, Shared};
-use ring::sim::{Fault, Node, Settings, World};
-use ring::{File, Reactor, Ring};
+use plane::pool::format::{Geometry, Id, VolumeEntry};
+use plane::pool::layout::{Slots, members};
+use plane::pool::{
+    Handle, Member, MemberLocks, MemberPlan, MemberState, Place, Pool, PoolDisk, PoolError, PoolOptions,
+    PoolPlan, Shared, assemble,
+};
+use plane::volume::{Backing, Limits, VolumeOptions};
+use ring::sim::{Node, Settings, World};
+use ring::{Reactor, Ring};
 
 use super::plan::Plan;
+use super::roster::{Files, Roster, path};
 use crate::Failure;
 
-const BLOCK: usize = 4096;
+const NAME: &str = "tank";
+
+/// The name of a volume that nobody uses: it takes what is between the others.
+const ROOM: &str = "room";
 
 /// How a process ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +39,7 @@ struct Running {
     shared: Arc<Shared>,
     /// Of each core, its disks: one for each volume.
     disks: Vec<Vec<Rc<PoolDisk>>>,
-    _locks: Vec<File>,
+    locks: Rc<MemberLocks>,
     reactors: Vec<Reactor>,
 }
 
@@ -40,13 +48,12 @@ pub struct Machine {
     pub world: World,
     pub node: Node,
     pub plan: Plan,
-    /// As the pool was made.
-    pub geometry: Geometry,
+    /// Who is who.
+    pub roster: Rc<Roster>,
+    /// Those that requests go to.
     pub volumes: Vec<VolumeEntry>,
-    /// Members that are not given to the pool.
-    pub absent: Slots,
-    /// Members that do not answer.
-    pub mute: Slots,
+    /// All that a configuration names.
+    wanted: Vec<VolumeOptions>,
     running: Option<Running>,
 }
 
@@ -57,44 +64,53 @@ impl Machine {
         let node = world.node("machine");
         let reactor = node.reactor();
         let (ring, drawn) = (reactor.ring().clone(), plan.clone());
-        let paths: Vec<PathBuf> = (0..plan.slots).map(path).collect();
-        let made = world.block_on(&reactor, async move {
-            let (members, locks) = open_members(&ring, paths, Some(drawn.member_bytes)).await;
-            let options = PoolOptions {
-                name: "tank".into(),
-                level: drawn.level,
-                unit: drawn.unit,
-                integrity: true,
-                catalogue_blocks: 1,
-                journal_bytes: Some(1 << 20),
-            };
-            let mut pool = Pool::make(&ring, &options, members, 1).await?;
-            let geometry = *pool.shared().geometry;
-            for (index, (rows, block_size)) in drawn.volumes.iter().enumerate() {
-                let name = format!("volume {index}");
-                let bytes = rows * geometry.row_bytes();
-                pool.add_volume(&ring, [index as u8 + 1; 16], &name, bytes, *block_size).await?;
-            }
-            Ok::<_, PoolError>((geometry, pool.volumes().to_vec(), locks))
-        })?;
-        let (geometry, volumes, locks) = made.map_err(|error| Failure::of(&error))?;
-        drop((locks, reactor));
+        let made = world.block_on(&reactor, async move { make(&ring, &drawn).await })?;
+        let (geometry, volumes) = made.map_err(|error| Failure::of(&error))?;
+        drop(reactor);
         node.kill();
-        Ok(Machine { world, node, plan, geometry, volumes, absent: 0, mute: 0, running: None })
+        let roster = Rc::new(Roster::new(node.clone(), geometry, plan.files()));
+        let wanted =
+            volumes.iter().map(|entry| wanted(&entry.name, entry.id[0], entry.bytes, entry.block_size));
+        let wanted = wanted.collect();
+        Ok(Machine { world, node, plan, roster, volumes, wanted, running: None })
+    }
+
+    /// From the next start on there is a volume of so many rows more, which begins at row `first`, behind all others.
+    pub fn want_volume(&mut self, first: u64, rows: u64, block_size: u32) {
+        let end = self
+            .volumes
+            .iter()
+            .flat_map(|volume| &volume.extents)
+            .map(|extent| extent.first_row + extent.rows);
+        let (row_bytes, room) = (self.geometry().row_bytes(), first - end.max().unwrap_or(0));
+        let id = self.wanted.len() as u8 + 1;
+        if room > 0 {
+            self.wanted.push(wanted(ROOM, 0xee, room * row_bytes, 4096));
+        }
+        self.wanted.push(wanted(&format!("volume {}", self.volumes.len()), id, rows * row_bytes, block_size));
+    }
+
+    /// How many volumes a configuration names that requests go to.
+    pub fn volumes_wanted(&self) -> usize {
+        self.wanted.iter().filter(|volume| volume.name != ROOM).count()
+    }
+
+    /// Where everything is on members.
+    pub fn geometry(&self) -> Geometry {
+        self.roster.geometry()
     }
 
     /// Serves the pool. The power goes at the end of `patience`, if that is given: then it is false.
     pub fn start(&mut self, patience: Option<Duration>) -> Result<bool, Failure> {
         let begin = self.world.now();
-        let outcome = self.try_start(patience)?;
-        let outcome = match outcome {
-            // An operator leaves out what the pool cannot make sense of.
-            Some(Err(PoolError::Refused { .. })) if self.unlabelled() != 0 => {
-                self.absent |= self.unlabelled();
-                self.try_start(patience)?
-            }
-            outcome => outcome,
-        };
+        let mut outcome = self.try_start(patience)?;
+        if matches!(&outcome, Some(Err(PoolError::Refused { why, .. })) if why.contains("used without the other"))
+        {
+            // An operator leaves out what was replaced: nobody can tell any more that it is only old.
+            let others = self.roster.others().into_iter().fold(0, |files, file| files | 1 << file);
+            self.roster.absent.set(self.roster.absent.get() | others);
+            outcome = self.try_start(patience)?;
+        }
         match outcome {
             None => Ok(false),
             Some(Err(error)) => Err(Failure(format!("the pool cannot be opened: {error}"))),
@@ -108,57 +124,86 @@ impl Machine {
         }
     }
 
+    /// What a configuration names: those that are not given are looked for where nothing is.
+    fn pool_plan(&self) -> PoolPlan {
+        let absent = self.roster.absent.get();
+        let file = |file: usize| {
+            let place = if absent >> file & 1 == 1 { PathBuf::from("/away") } else { path(file) };
+            MemberPlan { place: Place::Path(place), create_bytes: None, spinning: None }
+        };
+        let seats: Vec<usize> = (0..self.plan.slots).map(|slot| self.roster.seat(slot)).collect();
+        let rest = (0..self.roster.files()).filter(|file| !seats.contains(file));
+        let spares = if self.plan.is_redundant() { rest.map(file).collect() } else { Vec::new() };
+        PoolPlan {
+            name: NAME.into(),
+            level: self.plan.level,
+            unit: self.plan.unit,
+            integrity: true,
+            members: seats.iter().map(|seat| file(*seat)).collect(),
+            spares,
+        }
+    }
+
     fn try_start(&mut self, patience: Option<Duration>) -> Result<Option<Result<(), PoolError>>, Failure> {
         let reactors: Vec<Reactor> = (0..self.plan.cores).map(|_| self.node.reactor()).collect();
         let rings: Vec<Ring> = reactors.iter().map(|reactor| reactor.ring().clone()).collect();
-        let slots = (0..self.plan.slots).filter(|slot| self.absent & 1 << slot == 0);
-        let paths: Vec<PathBuf> = slots.map(path).collect();
+        let (plan, volumes) = (self.pool_plan(), self.wanted.clone());
         let opened = Rc::new(Cell::new(None));
         let store = opened.clone();
-        reactors[0].ring().spawn_later(async move { store.set(Some(open(rings, paths).await)) });
+        reactors[0].ring().spawn_later(async move { store.set(Some(open(rings, plan, volumes).await)) });
         let end = patience.map(|patience| self.world.now() + patience);
         let (world, mut outcome) = (self.world.clone(), None);
         self.world.run_until(|| {
             outcome = opened.take();
             outcome.is_some() || end.is_some_and(|end| world.now() >= end)
         })?;
-        match outcome {
+        let outcome = match outcome {
             None => {
                 self.running = None;
                 self.node.power_cut();
-                drop(reactors);
-                Ok(None)
+                None
             }
             Some(Err(error)) => {
                 self.node.kill();
-                drop(reactors);
-                Ok(Some(Err(error)))
+                Some(Err(error))
             }
-            Some(Ok((shared, disks, locks))) => {
-                self.running = Some(Running { shared, disks, _locks: locks, reactors });
-                Ok(Some(Ok(())))
+            Some(Ok((shared, disks, locks, volumes))) => {
+                self.volumes = volumes;
+                self.running = Some(Running { shared, disks, locks, reactors });
+                Some(Ok(()))
             }
-        }
+        };
+        self.roster.refresh();
+        Ok(outcome)
     }
 
     /// A core's way to a volume.
     pub fn disk(&self, core: usize, volume: usize) -> Rc<PoolDisk> {
-        self.running.as_ref().expect("it is served").disks[core][volume].clone()
+        self.running().disks[core][volume].clone()
+    }
+
+    fn running(&self) -> &Running {
+        self.running.as_ref().expect("it is served")
     }
 
     /// A core.
     pub fn reactor(&self, core: usize) -> &Reactor {
-        &self.running.as_ref().expect("it is served").reactors[core]
+        &self.running().reactors[core]
     }
 
     /// What an administrator has of it.
     pub fn handle(&self) -> Handle {
-        Handle::new(self.running.as_ref().expect("it is served").shared.clone())
+        Handle::new(self.running().shared.clone())
+    }
+
+    /// What keeps members from other processes.
+    pub fn locks(&self) -> Rc<MemberLocks> {
+        self.running().locks.clone()
     }
 
     /// Its identity.
     pub fn id(&self) -> Option<Id> {
-        (0..self.plan.slots).find_map(|slot| self.label(slot)).map(|label| label.pool)
+        self.roster.label_now().map(|label| label.pool)
     }
 
     /// Ends the process.
@@ -168,39 +213,16 @@ impl Machine {
             Cut::Kill => self.node.kill(),
         }
         self.running = None;
+        self.roster.refresh();
     }
 
     /// Ends the process in good order.
     pub fn stop(&mut self) -> Result<(), Failure> {
-        let running = self.running.as_ref().expect("it is served");
+        let running = self.running();
         let (shared, ring) = (running.shared.clone(), running.reactors[0].ring().clone());
         self.world.block_on(&running.reactors[0], async move { Pool::close(&shared, &ring).await })?;
         self.cut(Cut::Kill);
         Ok(())
-    }
-
-    /// The newest label of a member that is there.
-    fn label(&self, slot: usize) -> Option<Label> {
-        let read = |place| self.node.file_bytes(&path(slot), place, BLOCK);
-        let places = End::BOTH.map(|end| self.geometry.label_place(end));
-        let labels = places.into_iter().filter_map(|place| Label::decode(&read(place)?).ok());
-        labels.max_by_key(|label| label.generation)
-    }
-
-    /// Members that are there and have no label any more that can be read.
-    fn unlabelled(&self) -> Slots {
-        let there = (0..self.plan.slots).filter(|slot| self.absent & 1 << slot == 0);
-        let lost = |slot: &usize| {
-            let lies = self.node.planted(&path(*slot)).into_iter().any(|plant| {
-                let hits = |end| {
-                    let place = self.geometry.label_place(end);
-                    plant.range.start < place + BLOCK as u64 && place < plant.range.end
-                };
-                plant.fault == Fault::Misread && End::BOTH.into_iter().any(hits)
-            });
-            lies || self.label(*slot).is_none()
-        };
-        there.filter(lost).fold(0, |slots, slot| slots | 1 << slot)
     }
 
     /// The slots of which the labels, or the pool that runs, say that they are not in sync.
@@ -211,15 +233,27 @@ impl Machine {
             let unsaid = members.filter(|(_, member)| member.state != MemberState::InSync);
             unsaid.fold(0, |slots, (slot, _)| slots | 1 << slot)
         });
-        unsaid | self.labelled_out()
+        unsaid | self.roster.labelled_out()
     }
 
-    fn labelled_out(&self) -> Slots {
-        let newest =
-            (0..self.plan.slots).filter_map(|slot| self.label(slot)).max_by_key(|label| label.generation);
-        let slots: Vec<Slot> = newest.map_or_else(Vec::new, |label| label.slots);
-        let out = slots.iter().enumerate().filter(|(_, slot)| slot.state != SlotState::InSync);
-        out.fold(0, |out, (slot, _)| out | 1 << slot)
+    /// What ails files that are still there ends; what was done stays.
+    pub fn repair(&mut self) {
+        self.roster.mute.set(0);
+        for file in 0..self.roster.files() {
+            let path = path(file);
+            self.node.repair(&path);
+            self.node.release(&path);
+            self.node.attach(&path);
+            self.node.slow_down(&path, 1);
+        }
+    }
+
+    /// Files that were put by come back.
+    pub fn bring_back(&mut self, random: &mut fastrand::Rng) {
+        let absent = self.roster.absent.get();
+        let back: Files = members(absent).filter(|_| random.bool()).fold(0, |back, file| back | 1 << file);
+        self.roster.absent.set(absent & !back);
+        self.roster.refresh();
     }
 }
 
@@ -229,35 +263,66 @@ impl Drop for Machine {
     }
 }
 
-/// Where a slot's member is.
-pub fn path(slot: usize) -> PathBuf {
-    PathBuf::from(format!("/m{slot}"))
+async fn make(ring: &Ring, plan: &Plan) -> Result<(Geometry, Vec<VolumeEntry>), PoolError> {
+    let (mut opened, mut locks) = (Vec::new(), Vec::new());
+    for (file, bytes) in plan.sizes.iter().enumerate() {
+        let (member, lock) = Member::open(ring, Place::Path(path(file)), Some(*bytes), None).await?;
+        opened.push(member);
+        locks.extend(lock);
+    }
+    // The rest are blank, and wait to be spares.
+    opened.truncate(plan.slots);
+    let options = PoolOptions {
+        name: NAME.into(),
+        level: plan.level,
+        unit: plan.unit,
+        integrity: true,
+        catalogue_blocks: 1,
+        journal_bytes: Some(1 << 20),
+    };
+    let pool = Pool::make(ring, &options, opened, 1).await?;
+    let geometry = *pool.shared().geometry;
+    for (index, (rows, block_size)) in plan.volumes.iter().enumerate() {
+        let (name, bytes) = (format!("volume {index}"), rows * geometry.row_bytes());
+        pool.add_volume(ring, [index as u8 + 1; 16], &name, bytes, *block_size).await?;
+    }
+    Ok((geometry, pool.volumes().to_vec()))
 }
 
-type Opened = (Arc<Shared>, Vec<Vec<Rc<PoolDisk>>>, Vec<File>);
+fn wanted(name: &str, id: u8, bytes: u64, block_size: u32) -> VolumeOptions {
+    let backing = Backing::Pool(NAME.into());
+    let limits = Limits::default();
+    VolumeOptions {
+        name: name.into(),
+        id: [id; 16],
+        bytes,
+        block_size,
+        backing,
+        limits,
+        may_grow: false,
+        faults: None,
+    }
+}
 
-async fn open(rings: Vec<Ring>, paths: Vec<PathBuf>) -> Result<Opened, PoolError> {
-    let (members, locks) = open_members(&rings[0], paths, None).await;
-    let pool = Pool::open(&rings[0], "tank", members, rings.len()).await?;
+type Opened = (Arc<Shared>, Vec<Vec<Rc<PoolDisk>>>, Rc<MemberLocks>, Vec<VolumeEntry>);
+
+async fn open(rings: Vec<Ring>, plan: PoolPlan, volumes: Vec<VolumeOptions>) -> Result<Opened, PoolError> {
+    let (assembled, locks) = assemble(&rings[0], &plan, rings.len()).await?;
+    let mut entries = Vec::new();
+    for volume in &volumes {
+        let entry = assembled.volume(&rings[0], volume).await?;
+        if volume.name != ROOM {
+            entries.push(entry);
+        }
+    }
+    let pool = assembled.pool();
     let mut disks = Vec::new();
     for (index, ring) in rings.iter().enumerate() {
         let core = pool.core(index, ring)?;
         if index == 0 {
             pool.keep(&core);
         }
-        disks.push(pool.volumes().iter().map(|entry| Rc::new(PoolDisk::new(core.clone(), entry))).collect());
+        disks.push(entries.iter().map(|entry| Rc::new(PoolDisk::new(core.clone(), entry))).collect());
     }
-    Ok((pool.shared().clone(), disks, locks))
-}
-
-async fn open_members(ring: &Ring, paths: Vec<PathBuf>, make: Option<u64>) -> (Vec<Member>, Vec<File>) {
-    let (mut members, mut locks) = (Vec::new(), Vec::new());
-    for path in paths {
-        // One that cannot be opened is not there.
-        if let Ok((member, lock)) = Member::open(ring, Place::Path(path), make, None).await {
-            members.push(member);
-            locks.extend(lock);
-        }
-    }
-    (members, locks)
+    Ok((pool.shared().clone(), disks, Rc::new(locks), entries))
 }

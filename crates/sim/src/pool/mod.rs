@@ -6,7 +6,9 @@ mod atlas;
 mod lane;
 mod machine;
 mod model;
+mod operator;
 mod plan;
 mod play;
+mod roster;
 
 pub use play::{beyond_redundancy, within_redundancy};

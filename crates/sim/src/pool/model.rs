@@ -75,6 +75,13 @@ impl Model {
         Model { sectors: vec![vec![zeroes]; sectors], past, now: 1, values: 0, reads: BTreeSet::new() }
     }
 
+    /// There are so many more, of zeroes.
+    pub fn extend(&mut self, sectors: usize) {
+        let more = Model::new(sectors);
+        self.sectors.extend(more.sectors);
+        self.past.extend(more.past);
+    }
+
     fn tick(&mut self) -> Moment {
         self.now += 1;
         self.now
@@ -126,8 +133,9 @@ impl Model {
         self.reads.remove(&begun);
     }
 
-    /// A read has ended with these bytes.
-    pub fn end_read(&mut self, run: Run, begun: Moment, bytes: &[u8]) -> Result<(), Failure> {
+    /// A read has ended with these bytes. `stays`: what it saw is not gone after the next cut, as it may be of a pool that has
+    /// failed.
+    pub fn end_read(&mut self, run: Run, begun: Moment, bytes: &[u8], stays: bool) -> Result<(), Failure> {
         let now = self.tick();
         self.reads.remove(&begun);
         for (index, bytes) in bytes.chunks_exact(SECTOR).enumerate() {
@@ -144,7 +152,7 @@ impl Model {
                     sector
                 )));
             };
-            if fitting.next().is_none() {
+            if stays && fitting.next().is_none() {
                 for other in sector.iter_mut() {
                     if other.ended.is_some_and(|ended| ended < seen) {
                         other.over.get_or_insert(now);
@@ -177,6 +185,11 @@ impl Model {
         }
     }
 
+    /// Whether a sector was written to since it was settled and kept.
+    pub fn is_fresh(&self, sector: usize) -> bool {
+        self.past[sector].len() > 1
+    }
+
     /// The sectors were read of a pool that has failed: they hold something that they may hold. It may be gone again with the
     /// next cut, as such a pool could not make durable what its journal had.
     pub fn glance(&self, run: Run, bytes: &[u8]) -> Result<(), Failure> {
@@ -197,7 +210,7 @@ impl Model {
     /// Nothing is under way, and the sectors were read: from now on they hold that. `kept`: it is not only in the journal.
     pub fn settle(&mut self, run: Run, bytes: &[u8], kept: bool) -> Result<(), Failure> {
         let begun = self.begin_read();
-        self.end_read(run, begun, bytes)?;
+        self.end_read(run, begun, bytes, true)?;
         for (index, bytes) in bytes.chunks_exact(SECTOR).enumerate() {
             let number = run.first + index;
             let value = value_of(bytes, number).expect("it was recognised above");
@@ -233,7 +246,7 @@ mod tests {
 
     fn read(model: &mut Model, value: u64) -> bool {
         let begun = model.begin_read();
-        model.end_read(ONE, begun, &bytes(value)).is_ok()
+        model.end_read(ONE, begun, &bytes(value), true).is_ok()
     }
 
     #[test]
@@ -291,6 +304,6 @@ mod tests {
         let (begun, value) = model.begin_write(run, false);
         model.end_write(run, begun, true);
         let begun = model.begin_read();
-        assert!(model.end_read(Run { first: 1, count: 1 }, begun, &bytes(value)).is_err());
+        assert!(model.end_read(Run { first: 1, count: 1 }, begun, &bytes(value), true).is_err());
     }
 }

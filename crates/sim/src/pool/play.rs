@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use plane::Request;
 use plane::disk::Disk;
-use plane::pool::layout::{Row, Slots};
+use plane::pool::Level;
+use plane::pool::format::{End, Geometry};
+use plane::pool::layout::{Row, Slots, members};
 use ring::Buffer;
 use ring::sim::Settings;
 
@@ -21,15 +23,20 @@ use crate::{Failure, SECTOR};
 const READ_BACK: u64 = 128 << 10;
 
 /// A history.
-struct History {
-    machine: Machine,
-    control: Rc<Control>,
-    random: fastrand::Rng,
+pub struct History {
+    pub(super) machine: Machine,
+    pub(super) control: Rc<Control>,
+    pub(super) random: fastrand::Rng,
+    /// Where everything was when the pool was made.
+    pub(super) made: Geometry,
     /// Where the hot spot is.
     hot: usize,
     /// Two faults of one member met in one page of its table, or in a page and the journal that has what is missing in it, while
     /// redundancy was used up. What it says cannot be told from the truth.
     deceived: Cell<bool>,
+    /// Parity in place of which nobody knows whether what it was computed from is there: see docs/concepts/simulation.md, "What still
+    /// fails".
+    half_made: Cell<bool>,
 }
 
 /// Pools of every level under every accident that their redundancy replaces.
@@ -60,15 +67,16 @@ impl History {
             torn_sectors: random.bool(),
             sector_bytes: if random.u8(0..3) == 0 { 4096 } else { 512 },
             steps: 2_000_000,
-            span: Duration::from_secs(600),
+            span: Duration::from_secs(7200),
             ..Settings::default()
         };
         let machine = Machine::new(seed, plan, settings)?;
         let sectors: u64 = machine.volumes.iter().map(|volume| volume.bytes / SECTOR as u64).sum();
         let control = Control {
-            node: machine.node.clone(),
+            roster: machine.roster.clone(),
             model: RefCell::new(Model::new(sectors as usize)),
-            atlas: RefCell::new(Atlas::new(machine.geometry, machine.volumes.clone())),
+            atlas: RefCell::new(Atlas::new(machine.geometry(), machine.volumes.clone())),
+            unwanted: Cell::new(0),
             budget: Cell::new(0),
             working: Cell::new(0),
             done: Cell::new(0),
@@ -77,11 +85,20 @@ impl History {
             failure: RefCell::new(None),
         };
         let hot = random.usize(0..sectors as usize);
-        Ok(History { machine, control: Rc::new(control), random, hot, deceived: Cell::new(false) })
+        let made = machine.geometry();
+        Ok(History {
+            machine,
+            control: Rc::new(control),
+            random,
+            made,
+            hot,
+            deceived: Cell::new(false),
+            half_made: Cell::new(false),
+        })
     }
 
     /// Notes what happened.
-    fn note(&self, what: impl std::fmt::Display) {
+    pub(super) fn note(&self, what: impl std::fmt::Display) {
         let now = self.machine.world.now().as_nanos() / 1000;
         self.control.story.borrow_mut().push(format!("{now} us: {what}"));
     }
@@ -104,7 +121,10 @@ impl History {
                 return Ok(());
             }
             self.read_back()?;
-            if self.random.bool() {
+            if self.deceived.get() {
+                return Ok(());
+            }
+            if self.machine.plan.grows || self.random.bool() {
                 self.resync()?;
             }
             if self.random.u8(0..4) == 0 {
@@ -132,7 +152,7 @@ impl History {
                 base: self.base(volume),
                 sectors: entry.bytes as usize / SECTOR,
                 block: entry.block_size as usize / SECTOR,
-                row: self.machine.geometry.row_bytes() as usize / SECTOR,
+                row: self.machine.geometry().row_bytes() as usize / SECTOR,
                 hot: self.hot,
                 random: self.random.fork(),
             };
@@ -144,20 +164,8 @@ impl History {
         let fine = self.random.bool();
         let finishes = self.random.u8(0..3) == 0;
         for _ in 0..accidents {
-            let left = self.control.budget.get();
-            let until = if left > 0 { self.random.u32(0..left) } else { 0 };
-            self.go_on(until, 0)?;
-            let slot = self.random.usize(0..self.machine.plan.slots);
-            let mut atlas = self.control.atlas.borrow_mut();
-            let accident = self.machine.draw_accident(&atlas, &mut self.random);
-            if self.machine.befall(&mut atlas, slot, &accident) {
-                self.note(format_args!("member {slot}: {accident:?}"));
-            }
-            drop(atlas);
-            if !fine && self.random.u8(0..6) == 0 {
-                // Long enough for a checkpoint.
-                self.note("a nap");
-                self.machine.world.run_for(Duration::from_secs(6))?;
+            if self.meddle(fine)? {
+                return Ok(());
             }
         }
         let until = if finishes || self.control.budget.get() == 0 {
@@ -170,7 +178,38 @@ impl History {
         if finishes {
             self.finish()?;
         }
+        if self.machine.plan.is_tended && self.random.u8(0..4) == 0 {
+            self.wait_for_spares()?;
+        }
         Ok(())
+    }
+
+    /// Something happens in the middle of it all. True when that ends the work.
+    fn meddle(&mut self, fine: bool) -> Result<bool, Failure> {
+        let left = self.control.budget.get();
+        let until = if left > 0 { self.random.u32(0..left) } else { 0 };
+        self.go_on(until, 0)?;
+        let is_tended = self.machine.plan.is_tended;
+        if is_tended && self.random.u8(0..3) == 0 {
+            return self.administrate();
+        }
+        self.machine.roster.refresh();
+        let slot = self.random.usize(0..self.machine.plan.slots);
+        let mut atlas = self.control.atlas.borrow_mut();
+        let accident = self.machine.draw_accident(&atlas, &mut self.random);
+        if self.machine.befall(&mut atlas, slot, &accident) {
+            self.note(format_args!("member {slot}: {accident:?}"));
+        }
+        drop(atlas);
+        if is_tended && self.random.u8(0..3) == 0 && self.pounce()? {
+            return Ok(true);
+        }
+        if !fine && self.random.u8(0..6) == 0 {
+            // Long enough for a checkpoint.
+            self.note("a nap");
+            self.machine.world.run_for(Duration::from_secs(6))?;
+        }
+        Ok(false)
     }
 
     /// Lets the world go on until so much of the budget is left, and for some more steps.
@@ -196,7 +235,7 @@ impl History {
         self.verdict()
     }
 
-    fn verdict(&self) -> Result<(), Failure> {
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
         self.control.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
@@ -214,6 +253,7 @@ impl History {
         }
         self.control.budget.set(0);
         self.control.working.set(0);
+        self.control.unwanted.set(0);
         self.control.model.borrow_mut().cut();
         Ok(())
     }
@@ -226,8 +266,11 @@ impl History {
             self.machine.repair();
         }
         self.machine.bring_back(&mut self.random);
+        if self.machine.plan.is_tended {
+            self.tidy();
+        }
         let mut atlas = self.control.atlas.borrow_mut();
-        atlas.look(&self.machine.node);
+        atlas.look(&self.machine.roster);
         if self.random.u8(0..3) == 0 {
             let slot = self.random.usize(0..slots);
             if self.machine.put_by(&mut atlas, slot) {
@@ -246,11 +289,8 @@ impl History {
 
     /// The pool is opened, after some attempts that the power ends. False when it cannot be while so many members are away.
     fn restart(&mut self) -> Result<bool, Failure> {
-        // Old members alone would be taken for good ones: nobody is there to say that they are not.
-        let old = self.machine.not_in_sync() | self.machine.absent | self.machine.mute;
-        if !Row::new(&self.machine.geometry, 0).survives(old) {
-            self.note("all come back");
-            self.heal();
+        if !self.are_good_ones_there() {
+            return Ok(false);
         }
         let attempts = if self.random.u8(0..3) == 0 { self.random.u32(1..=3) } else { 0 };
         for _ in 0..attempts {
@@ -260,31 +300,71 @@ impl History {
             if self.machine.start(Some(patience)).unwrap_or(false) {
                 self.machine.cut(Cut::Power);
             }
+            if !self.are_good_ones_there() {
+                return Ok(false);
+            }
         }
+        self.take_room();
         self.look_at_media();
+        let spares = self.waiting_spares();
         if let Err(failure) = self.machine.start(None) {
-            self.control.atlas.borrow_mut().look(&self.machine.node);
+            self.control.atlas.borrow_mut().look(&self.machine.roster);
             if !self.control.atlas.borrow().is_broken() {
                 return Err(failure);
             }
             self.heal();
-            self.machine.start(None)?;
+            if let Err(failure) = self.machine.start(None) {
+                if !self.machine.plan.beyond || !self.has_no_catalogue() {
+                    return Err(failure);
+                }
+                self.note("no catalogue is whole");
+                self.deceived.set(true);
+                return Ok(false);
+            }
         }
+        let mut atlas = self.control.atlas.borrow_mut();
+        for volume in atlas.know_volumes(&self.machine.volumes) {
+            self.control.model.borrow_mut().extend(volume.bytes as usize / SECTOR);
+        }
+        drop(atlas);
+        self.look_for_spares(&spares)?;
         self.take_stock()?;
         Ok(true)
+    }
+
+    /// Old members alone would be taken for good ones: nobody is there to say that they are not. False when those that could
+    /// say it have no labels any more.
+    fn are_good_ones_there(&mut self) -> bool {
+        let survives = |history: &History| {
+            let (machine, roster) = (&history.machine, &history.machine.roster);
+            let old = machine.not_in_sync() | roster.gone() | roster.unlabelled();
+            Row::new(&machine.geometry(), 0).survives(old)
+        };
+        if !survives(self) {
+            self.note("all come back");
+            self.heal();
+        }
+        if survives(self) {
+            return true;
+        }
+        self.note("too few that are in sync have labels");
+        self.deceived.set(true);
+        false
     }
 
     /// Before the pool is opened.
     fn look_at_media(&self) {
         self.look_at_tables();
         let atlas = self.control.atlas.borrow();
-        let lost = atlas.without_journal(&self.machine.node);
+        let lost = atlas.without_journal(&self.machine.roster);
         let halved = atlas.halved();
-        let unused = self.machine.absent | self.machine.mute | self.machine.not_in_sync();
+        let unused = self.machine.roster.gone() | self.machine.not_in_sync();
         drop(atlas);
-        if !Row::new(&self.machine.geometry, 0).survives(lost | unused) && lost != 0 {
+        if !Row::new(&self.machine.geometry(), 0).survives(lost | unused) && lost != 0 {
             self.note(format_args!("the journals of members {lost:b} have damage, {unused:b} are not used"));
-            self.control.model.borrow_mut().doubt();
+            self.doubt();
+            let has_parity = matches!(self.machine.plan.level, Level::Raid5 | Level::Raid6);
+            self.half_made.set(self.half_made.get() || has_parity && unused != 0);
             if lost & halved != 0 {
                 self.note("an old page of a table counts, and the journal lacks what is not in it");
                 self.deceived.set(true);
@@ -292,9 +372,40 @@ impl History {
         }
     }
 
+    /// Of what was written since the pool was last read back, anything may be there or lost.
+    fn doubt(&self) {
+        let mut model = self.control.model.borrow_mut();
+        for (volume, entry) in self.machine.volumes.iter().enumerate() {
+            let sectors = self.base(volume)..self.base(volume) + entry.bytes as usize / SECTOR;
+            for block in sectors
+                .clone()
+                .step_by(8)
+                .filter(|block| (*block..*block + 8).any(|sector| model.is_fresh(sector)))
+            {
+                let offset = ((block - sectors.start) * SECTOR) as u64;
+                self.control.atlas.borrow_mut().doubt(volume, &(offset..offset + 4096));
+            }
+        }
+        model.doubt();
+    }
+
+    /// Whether no member has a catalogue that is whole: then nobody knows where the volumes are.
+    fn has_no_catalogue(&self) -> bool {
+        let roster = &self.machine.roster;
+        let Some(label) = roster.label_now() else { return true };
+        let is_bad = |slot: usize| {
+            End::BOTH.into_iter().all(|end| {
+                let place = label.geometry.catalogue_place(end, label.catalogue.copy);
+                roster.damage(slot).iter().any(|bytes| bytes.start < place + 4096 && place < bytes.end)
+            })
+        };
+        let out = self.machine.not_in_sync();
+        members(label.geometry.slot_mask() & !out).all(is_bad)
+    }
+
     fn look_at_tables(&self) {
         if let Some(id) = self.machine.id()
-            && !self.control.atlas.borrow_mut().look_at_tables(&self.machine.node, &id)
+            && !self.control.atlas.borrow_mut().look_at_tables(&self.machine.roster, &id)
         {
             self.note("a page of a table is an old one that looks right");
             self.deceived.set(true);
@@ -304,13 +415,15 @@ impl History {
     /// Everybody is there again, and well, but for what is damaged.
     fn heal(&mut self) {
         self.machine.repair();
-        self.machine.absent = 0;
+        self.machine.roster.absent.set(0);
+        self.machine.roster.refresh();
     }
 
     /// What the pool says of its members is held against what befell them.
-    fn take_stock(&mut self) -> Result<(), Failure> {
+    pub(super) fn take_stock(&mut self) -> Result<(), Failure> {
+        self.machine.roster.refresh();
         let mut atlas = self.control.atlas.borrow_mut();
-        atlas.look(&self.machine.node);
+        atlas.look(&self.machine.roster);
         let out = self.machine.not_in_sync();
         self.note(format_args!("open, away {:b}, not in sync {out:b}", atlas.away));
         if out & !atlas.away != 0 {
@@ -319,20 +432,22 @@ impl History {
                 out, atlas.away
             )));
         }
-        atlas.away = out | self.machine.absent | self.machine.mute | self.ailing();
-        if Row::new(&self.machine.geometry, 0).survives(atlas.away) {
+        atlas.away = out | self.machine.roster.gone() | self.ailing();
+        let in_sync = self.machine.geometry().slot_mask() & !out;
+        atlas.seated(&self.machine.roster, in_sync);
+        if Row::new(&self.machine.geometry(), 0).survives(atlas.away) {
             atlas.mended();
         }
-        atlas.look(&self.machine.node);
+        atlas.look(&self.machine.roster);
         Ok(())
     }
 
     /// Members that are still to fail.
     fn ailing(&self) -> Slots {
         use ring::sim::Fault;
-        let data = self.machine.geometry.data..self.machine.geometry.tail();
+        let data = self.machine.data();
         let ails = |slot: usize| {
-            self.machine.node.planted(&super::machine::path(slot)).iter().any(|plant| {
+            self.machine.roster.planted(slot).iter().any(|plant| {
                 plant.left != Some(0)
                     && (matches!(plant.fault, Fault::FailWrites | Fault::FailFlushes)
                         || !data.contains(&plant.range.start)
@@ -344,9 +459,10 @@ impl History {
 
     /// Waits until all members that can be are in sync.
     fn resync(&mut self) -> Result<(), Failure> {
-        if self.machine.absent | self.machine.mute | self.ailing() != 0 {
+        if self.machine.roster.gone() | self.ailing() != 0 {
             return Ok(());
         }
+        self.mend()?;
         let end = self.machine.world.now() + Duration::from_secs(60);
         while self.machine.not_in_sync() != 0 {
             self.machine.world.run_for(Duration::from_millis(20))?;
@@ -370,7 +486,7 @@ impl History {
         let scrub = handle.status().scrub;
         self.note(format_args!("scrubbed: {scrub:?}"));
         let mut atlas = self.control.atlas.borrow_mut();
-        atlas.look(&self.machine.node);
+        atlas.look(&self.machine.roster);
         if atlas.away == 0 && !atlas.is_doomed() {
             if scrub.lost + scrub.uneven != 0 {
                 return Err(Failure(format!("a scrub found what must not be: {scrub:?}")));
@@ -392,7 +508,13 @@ impl History {
             let mut offset = 0;
             while offset < bytes {
                 let length = READ_BACK.min(bytes - offset);
-                if !self.read_whole(volume, offset..offset + length)? {
+                let whole = self.read_whole(volume, offset..offset + length);
+                if let (Err(Failure(why)), true) = (&whole, self.half_made.get()) {
+                    self.note(format_args!("an update that was made in part: {why}"));
+                    self.deceived.set(true);
+                    return Ok(());
+                }
+                if !whole? {
                     for block in (offset..offset + length).step_by(4096) {
                         self.read_block(volume, block..block + 4096)?;
                     }
@@ -438,7 +560,7 @@ impl History {
             return Ok(());
         }
         let mut atlas = self.control.atlas.borrow_mut();
-        atlas.look(&self.machine.node);
+        atlas.look(&self.machine.roster);
         if atlas.may_fail_read(volume, &bytes) {
             self.control.tolerated.set(self.control.tolerated.get() + 1);
             return Ok(());
@@ -458,6 +580,9 @@ impl History {
         self.take_stock()?;
         self.read_back()?;
         self.resync()?;
+        if self.machine.plan.grows {
+            self.grow_at_last()?;
+        }
         self.scrub()?;
         self.read_back()?;
         self.machine.cut(Cut::Kill);

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::volumes;
+use super::{pooled, volumes_on};
 use crate::Failure;
 use crate::stage::{End, Stage};
 
 fn stage(seed: u64) -> Stage {
     let mut random = fastrand::Rng::with_seed(seed);
-    Stage::new(seed, random.usize(1..=3), volumes(), 2)
+    let shards = random.usize(1..=3);
+    Stage::new(seed, shards, volumes_on(pooled::draw(&mut random)), 2)
 }
 
 pub(super) fn draw_end(stage: &mut Stage) -> End {
@@ -28,8 +29,11 @@ pub fn power(seed: u64) -> Result<(u64, u64), Failure> {
         let (sessions, depth) = (stage.random.usize(2..=6), stage.random.usize(1..=4));
         stage.work(sessions, depth);
         let span = stage.random.u64(1..25);
-        stage.go_on(Duration::from_millis(span))?;
+        stage.go_on(Duration::from_millis(span / 2))?;
+        pooled::lose(&mut stage);
+        stage.go_on(Duration::from_millis(span - span / 2))?;
         let end = draw_end(&mut stage);
+        pooled::give_back(&mut stage);
         stage.end(end)?;
     }
     stage.leave()

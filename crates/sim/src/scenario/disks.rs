@@ -156,7 +156,7 @@ pub fn stalled_disk(seed: u64) -> Result<(u64, u64), Failure> {
 /// The disks stand still, time and again, while NVMe hosts reset their controllers: a reset is over when nothing of the
 /// controller can come any more, and not before.
 pub fn resets_on_stalled_disks(seed: u64) -> Result<(u64, u64), Failure> {
-    let mut stage = Stage::new(seed, 2, shared(), 3);
+    let mut stage = Stage::new(seed, 2, shared(None), 3);
     stage.server.start()?;
     stage.control.resets_one_of.set(1);
     let depth = stage.random.usize(1..=3);

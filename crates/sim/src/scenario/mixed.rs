@@ -3,21 +3,23 @@
 use std::time::Duration;
 
 use super::accidents::{draw_end, part};
+use super::pooled;
 use crate::Failure;
-use crate::node::VolumePlan;
+use crate::node::{PoolShape, VolumePlan};
 use crate::stage::Stage;
 
-/// Two volumes, one on a file and one in RAM, small enough for everybody to meet everybody.
-pub(super) fn shared() -> Vec<VolumePlan> {
+/// Two volumes, one on a file or a pool and one in RAM, small enough for everybody to meet everybody.
+pub(super) fn shared(pool: Option<PoolShape>) -> Vec<VolumePlan> {
     vec![
-        VolumePlan::new("file", 64 << 10, 512).in_subsystem("both"),
+        VolumePlan::new("file", 64 << 10, 512).on_pool(pool).in_subsystem("both"),
         VolumePlan::new("ram", 64 << 10, 512).in_memory().in_subsystem("both"),
     ]
 }
 
 fn stage(seed: u64) -> Result<Stage, Failure> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut stage = Stage::new(seed, random.usize(1..=3), shared(), 3);
+    let shards = random.usize(1..=3);
+    let mut stage = Stage::new(seed, shards, shared(pooled::draw(&mut random)), 3);
     stage.server.start()?;
     Ok(stage)
 }
@@ -34,9 +36,11 @@ pub fn calm(seed: u64) -> Result<(u64, u64), Failure> {
     let mut stage = stage(seed)?;
     for _ in 0..2 {
         work(&mut stage)?;
+        pooled::lose(&mut stage);
         stage.look()?;
         work(&mut stage)?;
         let end = draw_end(&mut stage);
+        pooled::give_back(&mut stage);
         stage.end(end)?;
     }
     stage.leave()
@@ -59,6 +63,9 @@ pub fn rough(seed: u64) -> Result<(u64, u64), Failure> {
         work(&mut stage)?;
         stage.go_on(begin)?;
         for _ in 0..stage.random.usize(1..=4) {
+            if stage.random.u8(0..3) == 0 {
+                pooled::lose(&mut stage);
+            }
             let client = stage.random.usize(0..stage.clients.len());
             match stage.random.u8(0..6) {
                 0 => stage.reboot_client(client),
@@ -69,6 +76,7 @@ pub fn rough(seed: u64) -> Result<(u64, u64), Failure> {
             stage.go_on(span + begin)?;
         }
         let end = draw_end(&mut stage);
+        pooled::give_back(&mut stage);
         stage.end(end)?;
     }
     stage.leave()

@@ -2,11 +2,13 @@
 
 use axum::Json;
 use axum::extract::State;
+use plane::pool::{Handle, Place};
 
 use super::super::model::{Change, Wish};
 use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
-use super::{change, find};
+use super::{change, find, followed};
+use crate::administration::PoolEdit;
 
 /// Gives a pool the room that its members have, once all of them were replaced by larger ones.
 #[utoipa::path(
@@ -38,6 +40,19 @@ pub(in super::super) async fn grow(
         } else {
             handle.grow()?;
         }
-        Ok(change(&context, pool, wish.dry_run, steps))
+        let change = change(&context, pool, wish.dry_run, steps);
+        let edit = PoolEdit { member_bytes: smallest_file(&handle), ..PoolEdit::default() };
+        Ok(followed(&context, &handle, edit, change).await)
     }).await
+}
+
+/// Bytes of the smallest of the files that a pool lives on: what files have to have that are made for it from now on.
+fn smallest_file(handle: &Handle) -> Option<u64> {
+    let bytes = |slot| match handle.place(slot)? {
+        Place::Path(path) => {
+            std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|file| file.len())
+        }
+        Place::Memory(_) => None,
+    };
+    (0..handle.status().members.len()).filter_map(bytes).min()
 }

@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 use super::super::model::{Change, MemberWish, Wish};
 use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
-use super::{change, configuration, find, until};
+use super::{change, configuration, find, followed, until};
+use crate::administration::PoolEdit;
 use crate::offline::{is_device, is_unfit};
 use crate::size::display_bytes;
 
@@ -100,7 +101,8 @@ pub(in super::super) async fn online(
             settled(&handle, slot).await?;
             bring_in(&context, &handle, slot, place, false).await?;
         }
-        Ok(change(&context, pool, wish.dry_run, steps))
+        let change = change(&context, pool, wish.dry_run, steps);
+        Ok(followed(&context, &handle, PoolEdit::default(), change).await)
     })
     .await
 }
@@ -165,9 +167,10 @@ pub(in super::super) async fn replace(
             }
             taken?;
         }
-        let changed = configuration(&context, &handle, Some((slot, &path)));
+        let changed = configuration(&context, &handle, &[(slot, &path)]);
         let change = change(&context, pool, wish.dry_run, steps);
-        Ok(Change { configuration: Some(changed), ..change })
+        let change = Change { configuration: Some(changed), ..change };
+        Ok(followed(&context, &handle, PoolEdit::default(), change).await)
     })
     .await
 }
@@ -227,16 +230,24 @@ fn known_place(pool: &Assembled, handle: &Handle, slot: usize) -> Result<Place, 
 
 /// Whether what is at a path can take the place of a member; true if it is to be made.
 pub(super) async fn fit(context: &Context, handle: &Handle, path: &FilePath) -> Result<bool, Problem> {
+    judge(handle, path, seen(context, path).await?)
+}
+
+/// What is at a path.
+pub(super) async fn seen(context: &Context, path: &FilePath) -> Result<Seen, Problem> {
     let (tell, told) = oneshot::channel();
     let place = Place::Path(path.to_owned());
-    let looked_at = place.clone();
     context.peers().tell(0, move |shard| {
         let ring = shard.ring().clone();
         shard.ring().spawn(async move {
-            tell.send(inspect(&ring, &looked_at).await).ok();
+            tell.send(inspect(&ring, &place).await).ok();
         });
     });
-    let seen = told.await.map_err(|_| Problem::late("the node is stopping"))?;
+    told.await.map_err(|_| Problem::late("the node is stopping"))
+}
+
+/// As [`fit`], of what was seen there.
+pub(super) fn judge(handle: &Handle, path: &FilePath, seen: Seen) -> Result<bool, Problem> {
     let (wanted, shown) = (handle.member_bytes(), path.display());
     let refused = |detail: String| {
         Problem::refused(detail).hint("give another one, or wipe it if nobody needs what is on it")

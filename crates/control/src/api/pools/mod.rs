@@ -1,5 +1,6 @@
 //! Pools: how they are, and what can be done to them while they are in use.
 
+pub(super) mod extend;
 pub(super) mod grow;
 pub(super) mod members;
 pub(super) mod scrub;
@@ -11,12 +12,14 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use plane::pool::{Assembled, Handle};
+use plane::pool::{Assembled, Handle, Place};
 
 use super::model::{Change, Pool, Pools};
 use super::wish::Names;
 use super::{Context, Problem, handle};
+use crate::administration::PoolEdit;
 use crate::offline::table::PoolTable;
+use crate::store::pending;
 
 /// How long the keeper of a pool may take for what it is asked: longer than a member may be silent.
 const KEEPER_TIME: Duration = Duration::from_secs(30);
@@ -70,22 +73,49 @@ fn change(context: &Context, pool: &Assembled, dry_run: bool, steps: Vec<String>
             tracing::info!(pool = pool.pool().shared().name, "asked for: {step}");
         }
     }
-    Change { done: !dry_run, steps, configuration: None, pool: view::of(context, pool) }
+    Change { done: !dry_run, steps, configuration: None, written: false, pool: view::of(context, pool) }
 }
 
-/// The table that the configuration needs when the pool's members are these.
-fn configuration(context: &Context, handle: &Handle, changed: Option<(usize, &FilePath)>) -> String {
+/// Lets the configuration say what the pool is by now. What keeps it from that is one more sentence: the pool is what it is.
+async fn followed(context: &Context, handle: &Handle, edit: PoolEdit, mut change: Change) -> Change {
+    if !change.done {
+        return change;
+    }
     let status = handle.status();
-    let member = |slot: usize| match changed.filter(|(other, _)| *other == slot) {
-        Some((_, place)) => Some(place.to_owned()),
+    let known = (0..status.members.len()).filter_map(|slot| handle.place(slot));
+    let members = known.filter_map(|place| match place {
+        Place::Path(path) => Some(pending::absolute(&path)),
+        Place::Memory(_) => None,
+    });
+    let edit = PoolEdit { name: status.name, members: members.collect(), ..edit };
+    let path = context.administration().store().name();
+    match context.administration().follow(&edit).await {
+        Ok(()) => change.written = true,
+        Err(error) => {
+            tracing::warn!(
+                pool = edit.name,
+                "the configuration does not say what the pool is by now: {error}"
+            );
+            change.steps.push(format!("{path} does not say so yet: {error}"));
+        }
+    }
+    change
+}
+
+/// The table that the configuration needs when one of the pool's members is another one, or a further one.
+fn configuration(context: &Context, handle: &Handle, changed: &[(usize, &FilePath)]) -> String {
+    let status = handle.status();
+    let member = |slot: usize| match changed.iter().find(|(other, _)| *other == slot) {
+        Some((_, place)) => Some((*place).to_owned()),
         None => handle.place(slot).map(|place| PathBuf::from(context.told(&place))),
     };
+    let slots = changed.iter().fold(status.members.len(), |slots, (slot, _)| slots.max(slot + 1));
     PoolTable {
         name: status.name.clone(),
         level: status.level,
         unit: status.unit,
         integrity: status.integrity,
-        members: (0..status.members.len()).map(member).collect(),
+        members: (0..slots).map(member).collect(),
         spares: status
             .spares
             .iter()

@@ -10,9 +10,11 @@ use super::super::model::{Change, MemberWish, Wish};
 use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
 use super::members::{fit, place};
-use super::{change, configuration, find, until};
+use super::{change, configuration, find, followed, until};
+use crate::administration::PoolEdit;
 use crate::offline::survival::hex;
 use crate::size::display_bytes;
+use crate::store::pending;
 
 /// Gives a pool a spare, which takes the place of a member that fails, by itself.
 #[utoipa::path(
@@ -52,7 +54,7 @@ pub(in super::super) async fn add(
         ));
         if !wish.dry_run {
             let (tell, told) = oneshot::channel();
-            let (handle, place) = (handle.clone(), Place::Path(path));
+            let (handle, place) = (handle.clone(), Place::Path(path.clone()));
             context.peers().tell(0, move |shard| {
                 let ring = shard.ring().clone();
                 let Some(locks) = shard.service::<MemberLocks>() else { return };
@@ -62,9 +64,11 @@ pub(in super::super) async fn add(
             });
             told.await.map_err(|_| Problem::late("the node is stopping"))?.map_err(Problem::from)?;
         }
-        let changed = (!wish.dry_run).then(|| configuration(&context, &handle, None));
+        let changed = (!wish.dry_run).then(|| configuration(&context, &handle, &[]));
         let change = change(&context, pool, wish.dry_run, steps);
-        Ok(Change { configuration: changed, ..change })
+        let change = Change { configuration: changed, ..change };
+        let edit = PoolEdit { added: Some(path), ..PoolEdit::default() };
+        Ok(followed(&context, &handle, edit, change).await)
     })
     .await
 }
@@ -104,6 +108,10 @@ pub(in super::super) async fn remove(
             .as_ref()
             .map_or_else(|| "a spare that is not there".to_owned(), |place| context.told(place));
         let steps = vec![format!("take {shown} from the spares of pool {name}")];
+        let removed = match &place {
+            Some(Place::Path(path)) => Some(pending::absolute(path)),
+            _ => None,
+        };
         if !wish.dry_run {
             handle.remove_spare(&spare.id)?;
             let is_there = |id: &Id| handle.status().spares.iter().any(|spare| spare.id == *id);
@@ -115,9 +123,10 @@ pub(in super::super) async fn remove(
                 }
             });
         }
-        let changed = (!wish.dry_run).then(|| configuration(&context, &handle, None));
+        let changed = (!wish.dry_run).then(|| configuration(&context, &handle, &[]));
         let change = change(&context, pool, wish.dry_run, steps);
-        Ok(Change { configuration: changed, ..change })
+        let change = Change { configuration: changed, ..change };
+        Ok(followed(&context, &handle, PoolEdit { removed, ..PoolEdit::default() }, change).await)
     })
     .await
 }

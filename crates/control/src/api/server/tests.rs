@@ -1,24 +1,6 @@
 use super::*;
 
 #[test]
-fn the_user_of_the_node_and_root_are_let_in_and_nobody_else() {
-    assert_eq!(refusal(Some(&Peer { uid: 1000 }), 1000), None);
-    assert_eq!(refusal(Some(&Peer { uid: 0 }), 1000), None);
-    let refused = refusal(Some(&Peer { uid: 1001 }), 1000).unwrap();
-    assert_eq!(
-        (refused.status, refused.detail.as_str()),
-        (403, "this node belongs to user 1000, you are user 1001")
-    );
-    assert!(refused.hint.is_some());
-    assert_eq!(
-        refusal(Some(&Peer { uid: 1000 }), 0).unwrap().status,
-        403,
-        "a node of root is for root alone"
-    );
-    assert_eq!(refusal(None, 0).unwrap().status, 403);
-}
-
-#[test]
 fn a_socket_of_a_dead_node_is_replaced_and_one_of_a_living_node_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(SOCKET_FILE);

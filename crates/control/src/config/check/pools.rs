@@ -4,6 +4,7 @@ use super::super::error::Problems;
 use super::super::pool::{Member, ReadPool, add_text};
 use super::super::volume::{Backing, ReadVolume};
 use crate::size::display_bytes;
+use plane::pool::Level;
 use plane::pool::format::{DEFAULT_CATALOGUE_BLOCKS, Geometry, default_journal_bytes};
 use std::collections::HashSet;
 
@@ -59,10 +60,16 @@ pub(super) fn room(problems: &mut Problems<'_>, pools: &[ReadPool], volumes: &[R
 
 fn volumes_fit(problems: &mut Problems<'_>, read: &ReadPool, geometry: &Geometry, volumes: &[ReadVolume]) {
     let lives_here = |read_volume: &&ReadVolume| matches!(&read_volume.volume.backing, Backing::Pool(name) if *name == read.pool.name);
-    let mut rows = 0;
+    // A pool that was extended may have rows of several widths.
+    let step = match geometry.level {
+        Level::Raid0 | Level::Raid10 => u64::from(geometry.unit),
+        _ => geometry.row_bytes(),
+    };
+    let mut taken = 0_u64;
     for volume in volumes.iter().filter(lives_here) {
-        rows += volume.volume.size_bytes.div_ceil(geometry.row_bytes());
-        if rows > geometry.rows {
+        let rows = volume.volume.size_bytes.div_ceil(step);
+        taken = taken.saturating_add(rows.saturating_mul(step));
+        if taken > geometry.pool_bytes() {
             // In whole MiB, as people say it.
             let room = geometry.pool_bytes() >> 20 << 20;
             problems.add_hint(
@@ -70,7 +77,7 @@ fn volumes_fit(problems: &mut Problems<'_>, read: &ReadPool, geometry: &Geometry
                 format!(
                     "the volumes of the pool `{}` up to this one take {}, the pool has {}",
                     read.pool.name,
-                    display_bytes(rows * geometry.row_bytes()),
+                    display_bytes(taken),
                     display_bytes(room)
                 ),
                 "make them smaller, or give the pool more or larger members",

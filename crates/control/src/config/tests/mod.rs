@@ -30,6 +30,8 @@ listen = ["127.0.0.1:4420", "[::1]:0"]
 discovery = []
 referrals = ["192.0.2.7:8009", "[2001:db8::7]:8009"]
 congestion_control = "dctcp"
+[http]
+listen = "127.0.0.1:8420"
 [[pool]]
 name = "tank"
 raid = "raid6"
@@ -56,6 +58,8 @@ nbd = true
 nvme = true
 subsystem = "pair"
 hosts = ["nqn.2014-08.com.example:host"]
+enabled = false
+limits = { iops = 5000, throughput = "200MB/s" }
 [[volume]]
 name = "scratch"
 size = 1048576
@@ -104,6 +108,43 @@ fn nothing_is_a_node_on_loopback_with_the_defaults() {
     assert!(config.iscsi.discovery_chap.is_empty());
     assert!(config.volumes.is_empty());
     assert!(config.nbd.is_none(), "NBD is not served unless it is asked for");
+}
+
+#[test]
+fn the_control_api_listens_on_loopback_and_beyond_it_with_a_certificate_and_a_user() {
+    let listen = |text: &str| read(text).http.unwrap().listen;
+    let usual: std::net::SocketAddr = "127.0.0.1:8420".parse().unwrap();
+    assert!(read("").http.is_none(), "who does not ask for it has the unix socket");
+    assert_eq!(listen("[http]"), [usual]);
+    assert_eq!(listen("[http]\nlisten = \"127.0.0.1:8420\""), [usual]);
+    assert_eq!(
+        listen("[http]\nlisten = [\"127.0.0.1:8420\", \"[::1]:0\"]"),
+        [usual, "[::1]:0".parse().unwrap()]
+    );
+    let temporary = tempfile::tempdir().unwrap();
+    let data = temporary.path();
+    let text = format!("data = \"{}\"\n[http]\nlisten = \"0.0.0.0:8420\"", data.display());
+    assert!(refused(&text).to_string().contains("there is no TLS"));
+    crate::tls::make(data, &[], crate::moment::Moment::now()).unwrap();
+    let said = refused(&text).to_string();
+    assert!(said.contains("there is no user with a password") && said.contains("fels user add"), "{said}");
+    std::fs::write(data.join("people.json"), "{}").unwrap();
+    assert!(refused(&text).to_string().contains("may be read or written by others"));
+    std::fs::set_permissions(data.join("people.json"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(refused(&text).to_string().contains("is damaged"));
+    std::fs::remove_file(data.join("people.json")).unwrap();
+    let password = crate::people::password::Password::new("correct horse battery", "").unwrap();
+    let alice = crate::people::User {
+        name: "alice".to_owned(),
+        role: crate::people::Role::Admin,
+        password: crate::people::password::PasswordHash::of(&password).unwrap(),
+        created: crate::moment::Moment::now(),
+    };
+    let store = crate::people::store::Store::open(data).unwrap();
+    store.change(crate::people::Change::AddUser(alice)).unwrap();
+    assert_eq!(listen(&text), ["0.0.0.0:8420".parse().unwrap()]);
+    std::fs::remove_file(data.join("tls.pem")).unwrap();
+    assert!(refused(&text).to_string().contains("there is no TLS"));
 }
 
 #[test]
@@ -165,6 +206,9 @@ fn every_key_of_a_volume_is_read() {
     assert_eq!((mutual.user.as_str(), mutual.secret.expose()), ("target", &b"target-target-1"[..]));
     assert_eq!(db.allow.len(), 3);
     assert_eq!(db.alias.as_deref(), Some("Müller's database"));
+    assert_eq!((db.limits.iops, db.limits.bytes_per_second), (Some(5000), Some(200_000_000)));
+    assert!(scratch.limits.is_unlimited());
+    assert!(!db.enabled && scratch.enabled, "volumes are served unless they say no");
     assert_eq!((scratch.size_bytes, scratch.block_size), (1 << 20, 512));
     assert_eq!(scratch.backing, Backing::Memory);
     assert!(scratch.chap_mutual.is_none() && scratch.allow.is_empty() && scratch.alias.is_none());
@@ -230,7 +274,7 @@ fn nvme_is_off_without_its_section_and_off_for_guarded_volumes_without_hosts() {
 #[test]
 fn every_declared_key_is_in_the_example_of_every_key() {
     for (section, keys) in sections() {
-        for key in keys.iter().filter(|key| key.name != "secret_file") {
+        for key in keys.iter().filter(|key| !["secret_file", "certificate", "key"].contains(&key.name)) {
             let name = key.name;
             let there =
                 [format!("{name} ="), format!("[{name}]")].iter().any(|text| EVERY_KEY.contains(text));
@@ -266,6 +310,39 @@ fn a_secret_is_read_from_a_file_that_is_its_owners_alone() {
     assert_eq!(problem(refused(&text)).0, format!("the secret file {shown} has more than one line"));
     store("short\n", 0o600);
     assert_eq!(problem(refused(&text)).0, "this CHAP secret is shorter than 12 bytes (96 bits)");
+}
+
+#[test]
+fn a_configuration_that_was_printed_without_its_secrets_is_not_taken_for_the_whole() {
+    let shown = without_secrets(EVERY_KEY);
+    for secret in ["finder-finder", "alice-alice", "bob-bob", "target-target"] {
+        assert!(EVERY_KEY.contains(secret) && !shown.contains(secret), "{secret}");
+    }
+    assert!(shown.contains("user = \"alice\", secret = \"***\""), "{shown}");
+    let said = refused(&shown);
+    let hidden =
+        |error: &ConfigError| error.message == "this secret was hidden when the configuration was printed";
+    let count = EVERY_KEY.matches("secret = ").count();
+    assert!(said.errors().len() == count && said.errors().iter().all(hidden), "{said}");
+    assert_eq!(without_secrets("data = \"x\" # a\n"), "data = \"x\" # a\n");
+}
+
+#[test]
+fn what_is_wrong_is_found_by_its_field() {
+    let field = |text: &str| {
+        let errors = refused(text);
+        let places: Vec<_> = errors.errors().iter().map(|error| error.location.clone().unwrap()).collect();
+        places.iter().map(|place| field_at(text, place).unwrap_or_default()).collect::<Vec<_>>()
+    };
+    let volume =
+        "[[volume]]\nname = \"ä\"\nsize = \"1G\"\n\n[[volume]]\nname = \"b\"\nbacking = { file = 1 }\n";
+    assert_eq!(
+        field(volume),
+        ["volume.ä", "volume.ä.name", "volume.ä.size", "volume.b", "volume.b.backing.file"]
+    );
+    assert_eq!(field("shards = 0\n"), ["shards"]);
+    assert_eq!(field("[iscsi]\nlisten = [\"127.0.0.1:1\", \"x\"]\n"), ["iscsi.listen.1"]);
+    assert_eq!(field("volume = [{ name = \"a\", size = 0, backing = { null = true } }]"), ["volume.a.size"]);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use super::picture::picture;
 use super::table::{Align, row, table};
-use super::{all_absolute, offline_failure, print_json, rounded};
+use super::{all_absolute, offline_failure, print_json, rounded, size};
 use crate::message::{Failure, Message, print};
 use clap::Args;
 use control::offline::survival::Survival;
 use control::offline::table::PoolTable;
 use control::offline::{self, is_device};
-use control::size::{display_bytes, parse_bytes};
+use control::size::display_bytes;
 use plane::pool::format::{DEFAULT_CATALOGUE_BLOCKS, DEFAULT_UNIT, Geometry, default_journal_bytes};
 use plane::pool::{Level, MemberPlan, Place, PoolPlan, Seen};
 use serde::Serialize;
@@ -60,10 +60,6 @@ pub struct Create {
 
 fn level(text: &str) -> Result<Level, String> {
     text.parse().map_err(|error: plane::pool::LevelError| error.to_string())
-}
-
-fn size(text: &str) -> Result<u64, String> {
-    parse_bytes(text).map_err(|error| format!("{error}: write a whole number and KiB, MiB, GiB or TiB"))
 }
 
 /// A member before it is one.

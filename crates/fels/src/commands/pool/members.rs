@@ -42,7 +42,7 @@ pub struct Online {
 
 /// Put another file or disk in the place of a member; it gets everything from the others
 ///
-/// It has to be blank, or a file that is not there yet. Prints the [[pool]] table that the configuration needs from then on.
+/// It has to be blank, or a file that is not there yet. The node writes it into its configuration.
 #[derive(Debug, Args)]
 pub struct Replace {
     #[command(flatten)]
@@ -101,7 +101,9 @@ pub fn tell(change: &Change, json: bool) -> Result<(), Failure> {
         // Writing to a String does not fail.
         let _ = writeln!(text, "pool {}: {}", change.pool.name, change.pool.sentence);
     }
-    if let Some(table) = &change.configuration {
+    if change.written {
+        text.push_str("the configuration says so from now on\n");
+    } else if let Some(table) = &change.configuration {
         let from = if change.done {
             "the configuration needs this from now on"
         } else {

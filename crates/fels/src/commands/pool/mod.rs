@@ -1,29 +1,29 @@
 //! `fels pool`: pools of a node that runs, by its control socket; and pools that no node uses, on their members themselves.
 
+mod add;
 mod create;
 mod destroy;
 mod export;
 mod grow;
 mod import;
 mod members;
-mod node;
+pub mod node;
 mod picture;
 mod scrub;
 mod spare;
 mod status;
-mod table;
 mod wait;
 
-use crate::message::{Failure, print};
+use super::{print_json, rounded, table};
+use crate::message::Failure;
 use clap::{Args, Subcommand};
 use control::offline::OfflineError;
-use control::size::display_bytes;
-use serde::Serialize;
+use control::size::parse_bytes;
 use std::path::{Path, PathBuf};
 
 /// Make, look after and move pools
 ///
-/// status, scrub, offline, online, replace, spare and grow ask the node that runs; create, import, export and destroy work on the members
+/// status, scrub, offline, online, replace, add, spare and grow ask the node that runs; create, import, export and destroy work on the members
 /// themselves, and only while no node uses them.
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -39,6 +39,7 @@ enum Command {
     Offline(members::Offline),
     Online(members::Online),
     Replace(members::Replace),
+    Add(add::Add),
     Spare(spare::Spare),
     Grow(grow::Grow),
     Import(import::Import),
@@ -54,6 +55,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Offline(arguments) => members::offline(arguments),
         Command::Online(arguments) => members::online(arguments),
         Command::Replace(arguments) => members::replace(arguments),
+        Command::Add(arguments) => add::run(arguments),
         Command::Spare(arguments) => spare::run(arguments),
         Command::Grow(arguments) => grow::run(arguments),
         Command::Import(arguments) => import::run(arguments),
@@ -68,12 +70,6 @@ fn offline_failure(error: &OfflineError) -> Failure {
     Failure::new(sentence, hint.as_deref())
 }
 
-/// A size as people say it: in the largest unit of which there are ten at least, rounded down.
-fn rounded(bytes: u64) -> String {
-    let unit = [40, 30, 20, 10].into_iter().find(|unit| bytes >> unit >= 10).unwrap_or(0);
-    display_bytes(bytes >> unit << unit)
-}
-
 /// A time as people say it.
 fn spoken(seconds: u64) -> String {
     match seconds {
@@ -83,14 +79,13 @@ fn spoken(seconds: u64) -> String {
     }
 }
 
-fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(format!("the answer cannot be written as JSON: {error}"), None))?;
-    print(&format!("{text}\n"))
+/// A size on the command line.
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|error| format!("{error}: write a whole number and KiB, MiB, GiB or TiB"))
 }
 
 /// Paths from the root on: others are to find them too.
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+pub fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path)
         .map_err(|error| Failure::new(format!("{} cannot be made absolute: {error}", path.display()), None))
 }

@@ -1,55 +1,16 @@
 //! The node that is asked.
 
 use crate::message::Failure;
-use clap::Args;
-use control::Config;
-use control::api::client::{Client, ClientError};
+use control::api::client::Client;
 use control::api::model::{Member, Pool, Pools};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// What `data` is when a configuration does not say.
-const DATA: &str = "fels-data";
-
-/// Which node
-#[derive(Debug, Args)]
-pub struct NodeFlags {
-    /// The data directory of the node [default: that of the configuration, or fels-data]
-    #[arg(long, value_name = "DIR", conflicts_with = "config")]
-    data: Option<PathBuf>,
-
-    /// The configuration of the node, which says where its data directory is
-    #[arg(short, long, value_name = "FILE")]
-    config: Option<PathBuf>,
-}
-
-impl NodeFlags {
-    pub fn client(&self) -> Result<Client, Failure> {
-        let data = match (&self.data, &self.config) {
-            (Some(data), _) => data.clone(),
-            (None, Some(file)) => Config::load(file)?.data,
-            (None, None) => PathBuf::from(DATA),
-        };
-        Client::new(&data).map_err(|error| failure(&error))
-    }
-}
-
-pub fn failure(error: &ClientError) -> Failure {
-    Failure::new(error.to_string(), error.hint().as_deref())
-}
+use super::super::node::encoded;
+pub use super::super::node::{NodeFlags, failure};
 
 /// A path of the API to a pool.
 pub fn path_of(pool: &str, rest: &str) -> String {
-    // A name has letters, digits, - . and : only; anything else finds no pool.
-    let name: String = pool
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b':' | b'_' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect();
-    format!("/v1/pools/{name}{rest}")
+    format!("/v1/pools/{}{rest}", encoded(pool))
 }
 
 pub fn one(client: &Client, name: &str) -> Result<Pool, Failure> {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Give a pool a spare, which takes the place of a member that fails, by itself
 ///
-/// It has to be blank, or a file that is not there yet. Prints the [[pool]] table that the configuration needs from then on.
+/// It has to be blank, or a file that is not there yet. The node writes it into its configuration.
 #[derive(Debug, Args)]
 pub struct Spare {
     /// The pool

@@ -8,8 +8,9 @@ use ring::{Buffer, Reactor};
 
 use super::*;
 use crate::disk::Disk;
+use crate::pool::format::BLOCK;
 use crate::pool::{Handle, MemberState, PoolDisk};
-use crate::volume::Backing;
+use crate::volume::{Backing, Limits};
 
 const MEMBER: u64 = 4 << 20;
 
@@ -77,6 +78,8 @@ fn options(name: &str, id: u8) -> VolumeOptions {
         bytes: 1 << 20,
         block_size: 512,
         backing: Backing::Pool("tank".into()),
+        limits: Limits::default(),
+        may_grow: false,
         faults: None,
     }
 }
@@ -161,6 +164,45 @@ fn a_member_that_was_cut_counts_as_missing() {
     machine.node.put_file(&path(3), &head);
     let words = "/m3 has 1048576 bytes, as a member of tank it had 4194304: its end is gone";
     assert_eq!(machine.absent(&plan).unwrap(), [words]);
+    assert_eq!(read(&machine, &plan), ALL_THERE);
+}
+
+/// A disk that is there and does not answer, or cannot be read where its labels are, kept the whole pool from being opened.
+#[test]
+fn a_member_whose_labels_cannot_be_read_counts_as_missing() {
+    let machine = Machine::new();
+    let plan = make(&machine);
+    machine.node.fail_reads(&path(1), 0..MEMBER);
+    let absent = machine.absent(&plan).unwrap();
+    assert!(absent.len() == 1 && absent[0].starts_with("/m1 cannot be used: "), "{absent:?}");
+    assert_eq!(read(&machine, &plan), ALL_THERE);
+    // One that does not answer at all.
+    let machine = Machine::new();
+    let plan = make(&machine);
+    machine.node.stall(&path(2));
+    assert_eq!(read(&machine, &plan), ALL_THERE);
+    machine.node.release(&path(2));
+}
+
+/// Of a member that is larger than it has to be nobody looked for the label at its tail, which is not where it ends: with a head
+/// that was torn by a cut it was none of the pool's any more.
+#[test]
+fn the_tail_of_a_larger_member_is_found_without_its_head() {
+    let machine = Machine::new();
+    for index in 1..4 {
+        machine.node.put_file(&path(index), &vec![0; MEMBER as usize + index * 8192]);
+    }
+    let plan = make(&machine);
+    // All heads are torn at once: each says where its tail is.
+    for index in 0..4 {
+        machine.node.flip_bit(&path(index), 3000, 1);
+    }
+    assert_eq!(machine.absent(&plan), Ok(Vec::new()));
+    // Nothing is left of some: the others say it.
+    for index in 2..4 {
+        machine.node.corrupt(&path(index), 0..BLOCK as u64);
+    }
+    assert_eq!(machine.absent(&plan), Ok(Vec::new()));
     assert_eq!(read(&machine, &plan), ALL_THERE);
 }
 
@@ -300,7 +342,7 @@ fn a_pool_whose_first_process_is_killed_is_recovered() {
     let reactor: Reactor = machine.node.reactor();
     let (ring, first) = (reactor.ring().clone(), plan.clone());
     let written = machine.world.block_on(&reactor, async move {
-        let (mut assembled, locks) = assemble(&ring, &first, 1).await.unwrap();
+        let (assembled, locks) = assemble(&ring, &first, 1).await.unwrap();
         let entry = assembled.volume(&ring, &options("demo", 1)).await.unwrap();
         let core = assembled.pool().core(0, &ring).unwrap();
         assembled.pool().keep(&core);

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wire::iscsi::digest::crc32c;
 
 use super::label::CatalogueReference;
-use super::{BLOCK, Geometry, Id, is_name, is_zero, name_in, put, take, u16_at, u32_at, u64_at};
+use super::{BLOCK, Geometry, Id, is_name, is_zero, name_in, put, take, u16_at, u32_at, u64_at, within};
 
 /// Volumes in a block.
 pub const VOLUMES_PER_BLOCK: u32 = 8;
@@ -150,18 +150,16 @@ impl VolumeEntry {
             "its size is not of whole blocks",
         )?;
         hold((1..=MAX_EXTENTS).contains(&self.extents.len()), "the number of its extents")?;
-        let mut rows = 0;
+        let mut room = 0;
         for extent in &self.extents {
             hold(extent.rows > 0, "an extent is empty")?;
-            let inside = extent.first_row.checked_add(extent.rows).is_some_and(|end| end <= geometry.rows);
+            let end = within(extent.first_row).checked_add(extent.rows);
+            let inside = geometry.has_row(extent.first_row) && end.is_some_and(|end| end <= geometry.rows);
             hold(inside, "an extent lies beyond the rows")?;
-            rows += extent.rows;
+            room += u128::from(extent.rows) * u128::from(geometry.row_bytes_of(extent.first_row));
         }
         // At most 16 times the rows: wide enough arithmetic even if extents overlap, which is found later.
-        hold(
-            u128::from(rows) * u128::from(geometry.row_bytes()) >= self.bytes.into(),
-            "its extents are too small",
-        )
+        hold(room >= self.bytes.into(), "its extents are too small")
     }
 
     fn encode(&self, out: &mut [u8]) {

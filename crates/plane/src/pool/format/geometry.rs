@@ -1,6 +1,9 @@
 //! Where everything is on a member; the same on all members of a pool.
 
+use std::ops::Range;
+
 use super::label::End;
+use super::sets::{Sets, row_of, set_of, within};
 use super::transaction::{self, Kind, MAX_HEADER_BLOCKS};
 use super::{BLOCK, bitmap_block, table_page};
 use crate::pool::Level;
@@ -27,9 +30,11 @@ pub struct Geometry {
     pub level: Level,
     /// Their number.
     pub slots: u16,
+    /// Which of them rows lie on together.
+    pub sets: Sets,
     /// Bytes of a unit.
     pub unit: u32,
-    /// Number of rows.
+    /// Number of rows of each set.
     pub rows: u64,
     /// Bytes of a member that are used.
     pub bytes: u64,
@@ -61,9 +66,61 @@ pub struct Geometry {
 pub struct GeometryError(pub &'static str);
 
 impl Geometry {
+    /// Units of a row of the first set that hold data.
+    pub fn data_units(&self) -> u16 {
+        self.data_units_of(0)
+    }
+
     /// Units of a row that hold data.
-    pub const fn data_units(&self) -> u16 {
-        self.level.data_units(self.slots)
+    pub fn data_units_of(&self, row: u64) -> u16 {
+        self.level.data_units(self.set_slots(set_of(row)).len() as u16)
+    }
+
+    /// The slots of a set.
+    #[inline]
+    pub fn set_slots(&self, set: usize) -> Range<usize> {
+        self.sets.slots(set, self.slots)
+    }
+
+    /// The set that a slot belongs to.
+    pub fn set_of_slot(&self, slot: usize) -> usize {
+        (0..self.sets.count()).find(|set| self.set_slots(*set).contains(&slot)).unwrap_or(0)
+    }
+
+    /// The slots that a row lies on, a bit each.
+    pub fn row_mask(&self, row: u64) -> u64 {
+        self.set_slots(set_of(row)).fold(0, |mask, slot| mask | 1 << slot)
+    }
+
+    /// Slots of the set that has most.
+    pub fn widest(&self) -> u16 {
+        (0..self.sets.count()).map(|set| self.set_slots(set).len() as u16).max().unwrap_or(0)
+    }
+
+    /// Whether there is such a row.
+    pub fn has_row(&self, row: u64) -> bool {
+        set_of(row) < self.sets.count() && within(row) < self.rows
+    }
+
+    /// All rows, of all sets.
+    pub const fn all_rows(&self) -> u64 {
+        self.rows * self.sets.count() as u64
+    }
+
+    /// How many rows come before one.
+    pub fn rows_before(&self, row: u64) -> u64 {
+        set_of(row) as u64 * self.rows + within(row).min(self.rows)
+    }
+
+    /// The first row that there is from a number on.
+    pub fn row_from(&self, row: u64) -> Option<u64> {
+        [row, row_of(set_of(row) + 1, 0)].into_iter().find(|row| self.has_row(*row))
+    }
+
+    /// Whether everything can be had without the slots of `gone`.
+    pub fn survives(&self, gone: u64) -> bool {
+        // Sets of pairs are pairs, as all of them together are.
+        self.level.survives(self.slots.into(), gone)
     }
 
     /// Slots that may be out without loss; of raid10 one of each pair.
@@ -76,14 +133,19 @@ impl Geometry {
         self.unit / BLOCK as u32
     }
 
-    /// The pool's bytes of one row.
-    pub const fn row_bytes(&self) -> u64 {
-        self.unit as u64 * self.data_units() as u64
+    /// The pool's bytes of a row of the first set.
+    pub fn row_bytes(&self) -> u64 {
+        self.row_bytes_of(0)
+    }
+
+    /// The pool's bytes of a row.
+    pub fn row_bytes_of(&self, row: u64) -> u64 {
+        u64::from(self.unit) * u64::from(self.data_units_of(row))
     }
 
     /// The pool's bytes.
-    pub const fn pool_bytes(&self) -> u64 {
-        self.rows * self.row_bytes()
+    pub fn pool_bytes(&self) -> u64 {
+        (0..self.sets.count()).map(|set| self.rows * self.row_bytes_of(row_of(set, 0))).sum()
     }
 
     /// A bit for each slot.
@@ -93,12 +155,12 @@ impl Geometry {
 
     /// Where the unit of a row is.
     pub const fn unit_place(&self, row: u64) -> u64 {
-        self.data + row * self.unit as u64
+        self.data + within(row) * self.unit as u64
     }
 
     /// The page of the table that has the entry of a block, and which of its entries that is.
     pub const fn table_entry(&self, row: u64, position: u16) -> (u64, usize) {
-        let block = row * self.blocks_per_unit() as u64 + position as u64;
+        let block = within(row) * self.blocks_per_unit() as u64 + position as u64;
         (block / table_page::ENTRIES as u64, (block % table_page::ENTRIES as u64) as usize)
     }
 
@@ -114,7 +176,7 @@ impl Geometry {
 
     /// The block of the bitmap that speaks of a row, and the number of the bit in it.
     pub const fn bitmap_bit(&self, row: u64) -> (u32, usize) {
-        let bit = row / self.rows_per_bit as u64;
+        let bit = within(row) / self.rows_per_bit as u64;
         ((bit / bitmap_block::BITS as u64) as u32, (bit % bitmap_block::BITS as u64) as usize)
     }
 
@@ -152,8 +214,22 @@ impl Geometry {
 
     /// Blocks of one part of a transaction that changes a whole row, or of the largest one when that does not fit a
     /// header. A segment has at least so many.
-    pub const fn row_transaction_blocks(&self) -> u32 {
-        row_transaction_blocks(self.slots, self.unit)
+    pub fn row_transaction_blocks(&self) -> u32 {
+        row_transaction_blocks(self.widest(), self.unit)
+    }
+
+    fn check_sets(&self) -> Result<(), GeometryError> {
+        if self.sets.count() == 1 {
+            return Ok(());
+        }
+        let is_set = |slots: Range<usize>| match self.level {
+            Level::Raid0 => !slots.is_empty(),
+            Level::Raid10 => !slots.is_empty() && slots.len().is_multiple_of(2),
+            _ => false,
+        };
+        let all = (0..self.sets.count()).all(|set| is_set(self.set_slots(set)));
+        let first = self.level.takes(self.set_slots(0).len() as u16);
+        if all && first { Ok(()) } else { Err(GeometryError("the level cannot have such sets")) }
     }
 
     /// Whether all is in order, inside and large enough. What holds this cannot make the other functions overflow
@@ -161,6 +237,7 @@ impl Geometry {
     pub fn check(&self) -> Result<(), GeometryError> {
         let hold = |holds: bool, what: &'static str| if holds { Ok(()) } else { Err(GeometryError(what)) };
         hold(self.level.takes(self.slots), "the level cannot have so many slots")?;
+        self.check_sets()?;
         hold(
             UNITS.contains(&self.unit) && self.unit.is_power_of_two(),
             "the unit is not a power of two between 4 KiB and 1 MiB",

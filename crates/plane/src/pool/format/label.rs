@@ -7,7 +7,9 @@ use wire::iscsi::digest::crc32c;
 use super::catalogue::VOLUMES_PER_BLOCK;
 use super::geometry::{GeometryError, MAX_SLOTS};
 use super::slot::{self, Slot, SlotState};
-use super::{BLOCK, Geometry, Id, is_name, is_zero, name_in, put, take, u16_at, u32_at, u64_at};
+use super::{
+    BLOCK, Geometry, Id, Sets, is_name, is_zero, name_in, put, set_of, take, u16_at, u32_at, u64_at, within,
+};
 use crate::pool::Level;
 
 /// First bytes.
@@ -25,16 +27,20 @@ const NO_ID: Id = [0; 16];
 pub const SCRUBS: u32 = 1;
 /// The feature of a label of a pool that was grown: bitmap and table lie behind the units.
 pub const GROWN: u32 = 2;
+/// The feature of a label of a pool that was extended by sets of slots.
+pub const EXTENDED: u32 = 4;
+const KNOWN: u32 = SCRUBS | GROWN | EXTENDED;
 const INTEGRITY: u16 = 1;
 const CLEAN: u16 = 2;
 const NAME: usize = 176;
+const SETS: usize = 240;
 const SLOTS: usize = 256;
 const SPARES: usize = 3328;
 const SCRUB: usize = 3584;
 const SCRUB_END: usize = 3624;
 const CHECKSUM: usize = 4092;
 /// Bytes that have no meaning yet.
-const RESERVED: [std::ops::Range<usize>; 3] = [170..176, 240..256, SCRUB_END..CHECKSUM];
+const RESERVED: [std::ops::Range<usize>; 2] = [170..176, SCRUB_END..CHECKSUM];
 
 /// The two ends of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,6 +159,11 @@ impl Label {
         self.slots.iter().position(|slot| slot.member == *member)
     }
 
+    /// As the member of a slot has it at one of its ends.
+    pub fn of_slot(&self, slot: usize, end: End) -> Label {
+        Label { slot: Some(slot as u16), member: self.slots[slot].member, end, ..self.clone() }
+    }
+
     /// Whether it can be written: what is not would be refused when it is read.
     pub fn check(&self) -> Result<(), LabelError> {
         self.geometry.check()?;
@@ -166,7 +177,9 @@ impl Label {
         hold(self.slots.len() == usize::from(self.geometry.slots), "the number of slots")?;
         hold(self.spares.len() <= MAX_SPARES, "too many spares")?;
         let scrubbed = self.scrub.map_or(0, |scrub| scrub.row);
-        hold(scrubbed <= self.geometry.rows, "the place of the scrub lies beyond the rows")?;
+        let is_inside =
+            within(scrubbed) <= self.geometry.rows && set_of(scrubbed) < self.geometry.sets.count();
+        hold(is_inside, "the place of the scrub lies beyond the rows")?;
         let mut seen = HashSet::new();
         for slot in &self.slots {
             hold(slot.member == NO_ID || seen.insert(slot.member), "a member is there twice")?;
@@ -208,7 +221,8 @@ impl Label {
         put(0, &MAGIC);
         put(8, &VERSION.to_le_bytes());
         let grown = if self.geometry.is_grown() { GROWN } else { 0 };
-        put(12, &(self.scrub.map_or(0, |_| SCRUBS) | grown).to_le_bytes());
+        let extended = if self.geometry.sets.count() > 1 { EXTENDED } else { 0 };
+        put(12, &(self.scrub.map_or(0, |_| SCRUBS) | grown | extended).to_le_bytes());
         put(16, &self.pool);
         put(32, &self.member);
         put(48, &self.generation.to_le_bytes());
@@ -237,6 +251,13 @@ impl Label {
         bytes
     }
 
+    /// Of a block that is a damaged label: where it says that the one at the tail is. It may be anything.
+    pub fn tail_of_damaged(bytes: &[u8]) -> Option<u64> {
+        let bytes = bytes.get(..BLOCK).filter(|bytes| bytes.starts_with(&MAGIC))?;
+        let end = u64_at(bytes, 80);
+        (end.is_multiple_of(BLOCK as u64) && end > BLOCK as u64).then(|| end - BLOCK as u64)
+    }
+
     /// Reads the block; bytes behind it are not looked at.
     pub fn decode(bytes: &[u8]) -> Result<Self, LabelError> {
         let bytes =
@@ -245,8 +266,8 @@ impl Label {
             return Err(LabelError::Damaged);
         }
         let features = match (u32_at(bytes, 8), u32_at(bytes, 12)) {
-            (VERSION, features) if features & !(SCRUBS | GROWN) == 0 => features,
-            (VERSION, features) => return Err(LabelError::Features(features & !(SCRUBS | GROWN))),
+            (VERSION, features) if features & !KNOWN == 0 => features,
+            (VERSION, features) => return Err(LabelError::Features(features & !KNOWN)),
             (version, _) => return Err(LabelError::Version(version)),
         };
         hold(RESERVED.into_iter().all(|range| is_zero(&bytes[range])), "a reserved byte is not zero")?;
@@ -255,7 +276,7 @@ impl Label {
         let flags = u16_at(bytes, 62);
         hold(flags & !(INTEGRITY | CLEAN) == 0, "a flag that is not known")?;
         let end = *End::BOTH.get(usize::from(bytes[59])).ok_or(LabelError::Invalid("the end"))?;
-        let geometry = decode_geometry(bytes)?;
+        let geometry = decode_geometry(bytes, features & EXTENDED != 0)?;
         hold(geometry.is_grown() == (features & GROWN != 0), "where bitmap and table lie")?;
         let name = name_in(&bytes[NAME..NAME + MAX_NAME_BYTES], bytes[169].into())
             .ok_or(LabelError::Invalid("the name of the pool"))?;
@@ -316,12 +337,17 @@ fn encode_geometry(geometry: &Geometry, out: &mut [u8]) {
     put(out, 120, &geometry.table.to_le_bytes());
     put(out, 128, &geometry.table_pages.to_le_bytes());
     put(out, 136, &geometry.data.to_le_bytes());
+    put(out, SETS, &geometry.sets.encode(geometry.slots));
 }
 
-fn decode_geometry(bytes: &[u8]) -> Result<Geometry, LabelError> {
+fn decode_geometry(bytes: &[u8], extended: bool) -> Result<Geometry, LabelError> {
+    let sets = take(bytes, SETS);
+    hold(extended || is_zero(&sets), "a reserved byte is not zero")?;
+    let several = if extended { Sets::decode(&sets) } else { Some(Sets::default()) };
     let geometry = Geometry {
         level: Level::from_code(bytes[58]).ok_or(LabelError::Invalid("the level"))?,
         slots: u16_at(bytes, 60),
+        sets: several.ok_or(LabelError::Invalid("the sets"))?,
         unit: u32_at(bytes, 64),
         rows: u64_at(bytes, 72),
         bytes: u64_at(bytes, 80),
@@ -337,6 +363,8 @@ fn decode_geometry(bytes: &[u8]) -> Result<Geometry, LabelError> {
         data: u64_at(bytes, 136),
     };
     geometry.check()?;
+    // The last one has what is left, which has to be what is said.
+    hold(geometry.sets.encode(geometry.slots) == sets, "the sets")?;
     Ok(geometry)
 }
 

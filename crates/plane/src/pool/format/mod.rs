@@ -5,9 +5,11 @@
 
 pub mod bitmap_block;
 pub mod catalogue;
+mod extension;
 mod geometry;
 pub mod label;
 mod plan;
+mod sets;
 mod slot;
 pub mod table_page;
 pub mod transaction;
@@ -20,11 +22,13 @@ mod samples;
 use wire::iscsi::digest::{Crc32c, crc32c};
 
 pub use catalogue::{CatalogueError, RowExtent, VolumeEntry};
+pub use extension::ExtensionError;
 pub use geometry::{Geometry, GeometryError};
 pub use label::{CatalogueReference, End, Label, LabelError, ScrubPlace};
 pub use plan::{DEFAULT_CATALOGUE_BLOCKS, DEFAULT_UNIT, PlanError, default_journal_bytes};
+pub use sets::{MAX_SETS, Sets, row_of, set_of, within};
 pub use slot::{Cause, Slot, SlotState};
-pub use table_page::{LOST, TablePage, UNWRITTEN, block_entry, entry_of};
+pub use table_page::{LOST, TablePage, UNWRITTEN, block_entry, copy_entry, entry_of};
 pub use transaction::{Kind, NotOne, Transaction, TransactionHead, TransactionWriter, Update, UpdateHead};
 
 /// Bytes of a block: what a checksum stands for, and to what everything is aligned.

@@ -3,7 +3,7 @@
 use super::geometry::{
     CATALOGUE_BLOCKS, MAX_MEMBER_BYTES, SEGMENTS, UNITS, end_bytes, row_transaction_blocks,
 };
-use super::{BLOCK, Geometry, bitmap_block, table_page};
+use super::{BLOCK, Geometry, Sets, bitmap_block, table_page};
 use crate::pool::Level;
 
 /// Bytes of a unit when nobody says.
@@ -177,7 +177,9 @@ impl Geometry {
             return Err(PlanError::Catalogue(catalogue_blocks));
         }
         let block = BLOCK as u64;
-        let row_transaction = u64::from(row_transaction_blocks(slots, unit)) * block;
+        // Copies may be added later.
+        let most_slots = if level == Level::Raid1 { *level.slots().end() } else { slots };
+        let row_transaction = u64::from(row_transaction_blocks(most_slots, unit)) * block;
         let segment_bytes = (journal_bytes / WANTED_SEGMENTS / block * block)
             .clamp(LEAST_SEGMENT_BYTES, MOST_SEGMENT_BYTES)
             .max(row_transaction);
@@ -201,6 +203,7 @@ impl Geometry {
         Ok(Self {
             level,
             slots,
+            sets: Sets::default(),
             unit,
             rows,
             bytes,

@@ -15,6 +15,7 @@ pub fn geometry() -> Geometry {
     Geometry {
         level: Level::Raid6,
         slots: 4,
+        sets: Sets::default(),
         unit: 0x1_0000,
         rows: 100,
         bytes: 0x67_5000,
@@ -121,7 +122,20 @@ pub fn any_level() -> impl Strategy<Value = (Level, u16)> {
     })
 }
 
+/// With a few further sets, if it can have them.
 pub fn any_geometry() -> impl Strategy<Value = Geometry> {
+    let further = prop::collection::vec(1usize..6, 0..4);
+    (any_plan(), further).prop_map(|(plan, further)| {
+        let has_sets = matches!(plan.level, Level::Raid0 | Level::Raid10);
+        let further = further.into_iter().filter(|_| has_sets);
+        further.fold(plan, |geometry, slots| {
+            let slots = if geometry.level == Level::Raid10 { slots * 2 } else { slots };
+            geometry.extended(slots).unwrap_or(geometry)
+        })
+    })
+}
+
+fn any_plan() -> impl Strategy<Value = Geometry> {
     (any_level(), 12u32..=20, 1u32..=64, 0u64..64 << 20, 0u64..16 << 30).prop_map(
         |((level, slots), unit, catalogue, journal, more)| {
             let least = match Geometry::plan(level, slots, 1 << unit, 0, catalogue, journal) {
@@ -166,9 +180,11 @@ pub fn any_label() -> impl Strategy<Value = Label> {
             any_id(),
             any::<Index>(),
         );
-        let scrub = prop::option::of((0..=geometry.rows, any::<[u64; 4]>())).prop_map(|scrub| {
-            scrub.map(|(row, found): (u64, [u64; 4])| {
+        let place = (0..geometry.sets.count(), 0..=geometry.rows);
+        let scrub = prop::option::of((place, any::<[u64; 4]>())).prop_map(|scrub| {
+            scrub.map(|((set, row), found): ((usize, u64), [u64; 4])| {
                 let [bad, repaired, lost, uneven] = found;
+                let row = row_of(set, row);
                 ScrubPlace { row, bad, repaired, lost, uneven }
             })
         });
@@ -244,12 +260,14 @@ pub fn any_catalogue() -> impl Strategy<Value = (Geometry, Vec<VolumeEntry>)> {
 
 fn any_update(geometry: Geometry) -> impl Strategy<Value = (UpdateHead, Vec<u32>)> {
     let columns = geometry.blocks_per_unit() as u16;
-    let slots: Vec<u16> = (0..geometry.slots).collect();
-    let count = 1..=slots.len();
-    let place = (0..geometry.rows, 0..columns).prop_flat_map(move |(row, position)| {
-        (Just(row), Just(position), 1..=(columns - position).min(8), any::<bool>())
+    let place = (0..geometry.sets.count(), 0..geometry.rows, 0..columns);
+    let place = place.prop_flat_map(move |(set, row, position)| {
+        let slots: Vec<usize> = geometry.set_slots(set).collect();
+        let count = 1..=slots.len();
+        let place = (Just(row_of(set, row)), Just(position), 1..=(columns - position).min(8), any::<bool>());
+        (place, subsequence(slots, count))
     });
-    (place, subsequence(slots, count)).prop_flat_map(|((row, position, columns, erase), slots)| {
+    place.prop_flat_map(|((row, position, columns, erase), slots)| {
         let touched = slots.iter().map(|slot| 1 << slot).sum();
         let kind = if erase { Kind::Erase } else { Kind::Write };
         let head = UpdateHead { row, position, columns, kind, touched };

@@ -1,7 +1,5 @@
 //! Table: a checksum for each block of a member's units.
 
-use wire::iscsi::digest::crc32c;
-
 use super::{BLOCK, Id, checksum_around, is_zero, put, seal, take, u16_at, u32_at, u64_at};
 
 /// Entries of a page.
@@ -24,7 +22,13 @@ pub const fn entry_of(crc: u32) -> u32 {
 /// The entry for a block with these bytes.
 #[inline]
 pub fn block_entry(bytes: &[u8]) -> u32 {
-    entry_of(crc32c(bytes))
+    entry_of(parity::crc32c(bytes))
+}
+
+/// Copies a block to a place of its size, and gives its entry.
+#[inline]
+pub fn copy_entry(bytes: &[u8], to: &mut [u8]) -> u32 {
+    entry_of(parity::copy_crc32c(bytes, to))
 }
 
 /// The head of a page: whose it is, and which.

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::pool::Level;
+use crate::pool::format::{row_of, within};
 
 fn geometry(level: Level, slots: u16, unit: u32) -> Geometry {
     Geometry::plan(level, slots, unit, 64 << 20, 1, 1 << 20).expect("a good arrangement")
@@ -24,7 +25,68 @@ fn arrangements() -> impl Strategy<Value = Geometry> {
         })
 }
 
+/// With further sets where there can be some.
+fn extended() -> impl Strategy<Value = Geometry> {
+    (arrangements(), prop::collection::vec(1usize..4, 0..4)).prop_map(|(geometry, further)| {
+        further.into_iter().fold(geometry, |geometry, slots| {
+            let slots = if geometry.level == Level::Raid10 { slots * 2 } else { slots };
+            geometry.extended(slots).unwrap_or(geometry)
+        })
+    })
+}
+
 proptest! {
+    /// Every block of every set has its places, on the slots of its set alone; no two blocks share one, and each place of the
+    /// table and of the medium tells its block again.
+    #[test]
+    fn a_block_of_any_set_lies_in_its_places_and_nowhere_else(geometry in extended(), first in 0u64..1000) {
+        let block_bytes = BLOCK as u64;
+        let per_unit = u64::from(geometry.unit) / block_bytes;
+        let (mut taken, mut total) = (std::collections::BTreeMap::new(), 0);
+        for set in 0..geometry.sets.count() {
+            let begin = row_of(set, 0);
+            let units = u64::from(geometry.data_units_of(begin));
+            let blocks = geometry.rows * geometry.row_bytes_of(begin) / block_bytes;
+            total += blocks * block_bytes;
+            let first = first.min(blocks - 1);
+            for block in first..blocks.min(first + 200) {
+                let piece = pieces_from(&geometry, begin, block * block_bytes, block_bytes).next().unwrap();
+                prop_assert!(geometry.has_row(piece.row) && set_of(piece.row) == set);
+                let row = Row::new(&geometry, piece.row);
+                prop_assert!(piece.unit < row.units());
+                prop_assert_eq!(row.slots(), geometry.row_mask(piece.row));
+                for slot in row.copies(piece.unit) {
+                    prop_assert!(geometry.set_slots(set).contains(&slot));
+                    prop_assert_eq!(geometry.set_of_slot(slot), set);
+                    prop_assert_eq!(row.role(slot), Role::Data(piece.unit));
+                    prop_assert!(row.group(slot) & !row.slots() == 0);
+                    let place = geometry.unit_place(piece.row) + piece.offset as u64;
+                    prop_assert!(place < geometry.data + geometry.rows * u64::from(geometry.unit));
+                    prop_assert_eq!(taken.insert((slot, place), (set, block)), None);
+                    let entry = geometry.table_entry(piece.row, (piece.offset / BLOCK) as u16);
+                    prop_assert!(entry.0 < geometry.table_pages);
+                }
+                let back = (within(piece.row) * units + piece.unit as u64) * per_unit + (piece.offset / BLOCK) as u64;
+                prop_assert_eq!(back, block);
+            }
+        }
+        prop_assert_eq!(total, geometry.pool_bytes());
+    }
+
+    /// All rows are gone over, each once.
+    #[test]
+    fn rows_follow_one_another(geometry in extended()) {
+        let geometry = Geometry { rows: geometry.rows.min(9), ..geometry };
+        let mut row = geometry.row_from(0);
+        let mut count = 0;
+        while let Some(number) = row {
+            prop_assert_eq!(geometry.rows_before(number), count);
+            count += 1;
+            row = geometry.row_from(number + 1);
+        }
+        prop_assert_eq!(count, geometry.all_rows());
+    }
+
     /// Every block of the pool has its places, no two blocks share one, and every place tells its block again.
     #[test]
     fn a_block_lies_in_its_places_and_nowhere_else(geometry in arrangements(), first in 0u64..1000) {

@@ -1,8 +1,10 @@
 //! A machine with the members of a pool on its simulated disk.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ring::sim::{Node, World};
@@ -10,10 +12,11 @@ use ring::{Buffer, File, Reactor, Ring};
 
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
-use crate::pool::format::{BLOCK, Geometry, Label};
+use crate::pool::format::{BLOCK, Geometry, Label, VolumeEntry};
 use crate::pool::join::join;
 use crate::pool::{
     Handle, Level, Member, MemberState, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub,
+    VolumeWish, erase,
 };
 use crate::request::{Extent, Request, Verb};
 
@@ -31,8 +34,13 @@ pub struct Bed {
     left: Vec<usize>,
     /// Further members that are given to it.
     more: Vec<PathBuf>,
+    /// Members are named in another order than that of their slots.
+    pub backwards: bool,
     running: Option<Running>,
 }
+
+/// What became of something that was asked for.
+pub type Told = Arc<Mutex<Option<Result<(), String>>>>;
 
 struct Running {
     core: Rc<PoolCore>,
@@ -56,13 +64,14 @@ impl Bed {
             volume: 0,
             left: Vec::new(),
             more: Vec::new(),
+            backwards: false,
             running: None,
         };
         let reactor = bed.machine.reactor();
         let (ring, options, places) = (reactor.ring().clone(), bed.options(), bed.places());
         let made = bed.world.block_on(&reactor, async move {
             let (members, locks) = members(&ring, places, Some(MEMBER)).await;
-            let mut pool = Pool::make(&ring, &options, members, 1).await?;
+            let pool = Pool::make(&ring, &options, members, 1).await?;
             let bytes = pool.shared().geometry.row_bytes() * 12;
             pool.add_volume(&ring, [7; 16], "demo", bytes, 512).await?;
             Ok::<_, PoolError>((bytes, locks))
@@ -92,12 +101,16 @@ impl Bed {
     }
 
     fn places(&self) -> Vec<PathBuf> {
-        (0..self.slots)
+        let places = (0..self.slots)
             .filter(|slot| !self.left.contains(slot))
             .map(|slot| self.path(slot))
             .chain(self.more.iter().cloned())
-            .filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0))
-            .collect()
+            .filter(|path| self.machine.file_length(path).is_none_or(|length| length > 0));
+        let mut places: Vec<PathBuf> = places.collect();
+        if self.backwards {
+            places.reverse();
+        }
+        places
     }
 
     /// Opens the pool on the members that are there.
@@ -132,8 +145,25 @@ impl Bed {
 
     /// Begins a write, which nobody waits for.
     pub fn begin_write(&self, offset: u64, bytes: &[u8]) {
-        let (disk, buffer) = (self.disk(), Buffer::copy_of(bytes));
+        self.begin_write_to(0, offset, bytes);
+    }
+
+    /// Begins a write to a volume, which nobody waits for.
+    pub fn begin_write_to(&self, volume: usize, offset: u64, bytes: &[u8]) {
+        let (disk, buffer) = (self.volume_disk(volume), Buffer::copy_of(bytes));
         self.ring().spawn_later(async move { drop(disk.submit(Request::write(offset, buffer)).await) });
+    }
+
+    /// Begins a read, which leaves what it got.
+    pub fn begin_read(&self, offset: u64, length: usize) -> Rc<RefCell<Option<Vec<u8>>>> {
+        let (disk, left) = (self.disk(), Rc::new(RefCell::new(None)));
+        let leave = left.clone();
+        self.ring().spawn_later(async move {
+            let completion = disk.submit(Request::read(offset, Buffer::new(length))).await;
+            completion.result.unwrap();
+            leave.replace(Some(completion.buffer.to_vec()));
+        });
+        left
     }
 
     pub fn core(&self) -> &Rc<PoolCore> {
@@ -142,6 +172,18 @@ impl Bed {
 
     pub fn geometry(&self) -> Geometry {
         *self.core().shared().geometry
+    }
+
+    /// The newest label of a first member.
+    pub fn first_label(&self, slot: usize) -> Label {
+        let read = |place| Label::decode(&self.machine.file_bytes(&self.path(slot), place, BLOCK)?).ok();
+        let labels = [0, MEMBER - BLOCK as u64].into_iter().filter_map(read);
+        labels.max_by_key(|label| label.generation).unwrap()
+    }
+
+    /// As that says, also while the pool is not served.
+    pub fn geometry_of(&self, slot: usize) -> Geometry {
+        self.first_label(slot).geometry
     }
 
     pub fn disk(&self) -> Rc<PoolDisk> {
@@ -158,7 +200,7 @@ impl Bed {
         let (ring, places) = (reactor.ring().clone(), self.places());
         let added = self.world.block_on(&reactor, async move {
             let (members, _locks) = members(&ring, places, None).await;
-            let mut pool = Pool::open(&ring, "tank", members, 1).await?;
+            let pool = Pool::open(&ring, "tank", members, 1).await?;
             pool.add_volume(&ring, [8; 16], "more", bytes, 512).await
         });
         drop(reactor);
@@ -166,12 +208,47 @@ impl Bed {
         added.unwrap()
     }
 
+    /// Changes the volumes while the pool is served; a disk for each of them is opened anew.
+    pub fn change_volumes(&mut self, wish: VolumeWish) -> Result<(), String> {
+        let handle = self.handle();
+        let changed = async move { handle.change_volumes(wish).await.map_err(|error| error.to_string()) };
+        let reactor = &self.running.as_ref().unwrap().reactor;
+        self.world.block_on(reactor, changed).unwrap()?;
+        let core = self.core().clone();
+        let disks = self.volumes().iter().map(|entry| Rc::new(PoolDisk::new(core.clone(), entry))).collect();
+        self.running.as_mut().unwrap().disks = disks;
+        Ok(())
+    }
+
+    /// Begins a change, which nobody waits for.
+    pub fn begin_change(&self, wish: VolumeWish) {
+        let handle = self.handle();
+        self.ring().spawn_later(async move { drop(handle.change_volumes(wish).await) });
+    }
+
+    /// The volumes now.
+    pub fn volumes(&self) -> Vec<VolumeEntry> {
+        self.core().shared().volumes.get().to_vec()
+    }
+
+    /// Gives back everything that a volume has.
+    pub fn erase_volume(&self, place: usize) {
+        let (core, entry) = (self.core().clone(), self.volumes()[place].clone());
+        let reactor = &self.running.as_ref().unwrap().reactor;
+        self.world.block_on(reactor, async move { erase(&core, &entry).await }).unwrap().unwrap();
+    }
+
     /// How many rows the newest label of a member has.
     pub fn label_rows(&self, path: &std::path::Path) -> Option<u64> {
+        self.label_of(path).map(|label| label.geometry.rows)
+    }
+
+    /// The newest label of a member.
+    pub fn label_of(&self, path: &std::path::Path) -> Option<Label> {
         let length = self.machine.file_length(path)?;
         let read = |place| Label::decode(&self.machine.file_bytes(path, place, BLOCK)?).ok();
         let labels = [0, length - BLOCK as u64].into_iter().filter_map(read);
-        labels.max_by_key(|label| label.generation).map(|label| label.geometry.rows)
+        labels.max_by_key(|label| label.generation)
     }
 
     /// Brings a member in for a slot that is out, now and whenever the pool is opened.
@@ -295,6 +372,39 @@ impl Bed {
         self.world.run_until(there).unwrap();
         self.forget(path);
         self.more.push(path.into());
+    }
+
+    /// Begins to give the pool further members, new files where there are none; later starts have them too. What becomes of it
+    /// is in what is given back.
+    pub fn begin_extending(&mut self, paths: &[&str]) -> Told {
+        let mut further = Vec::new();
+        for path in paths {
+            let (member, lock) = self.member(path.into());
+            self.running.as_mut().unwrap().locks.extend(lock);
+            further.push(member);
+            self.forget(path);
+            self.more.push(path.into());
+        }
+        let told = Told::default();
+        let tell = told.clone();
+        let answer = Box::new(move |result| *tell.lock().unwrap() = Some(result));
+        self.handle().extend_telling(further, answer).unwrap();
+        told
+    }
+
+    /// Gives the pool further members.
+    pub fn extend(&mut self, paths: &[&str]) -> Result<(), String> {
+        let locks = self.running.as_ref().unwrap().locks.len();
+        let told = self.begin_extending(paths);
+        self.world.run_until(|| told.lock().unwrap().is_some()).unwrap();
+        let result = told.lock().unwrap().take().unwrap();
+        if result.is_err() {
+            for path in paths {
+                self.forget(path);
+            }
+            self.running.as_mut().unwrap().locks.truncate(locks);
+        }
+        result
     }
 
     /// A further member is not given to the pool any more.

@@ -9,7 +9,7 @@ use ring::Buffer;
 use super::bed::Bed;
 use crate::disk::Disk;
 use crate::error::ErrorKind;
-use crate::pool::format::{BLOCK, End, Label};
+use crate::pool::format::{BLOCK, End, Label, TablePage, block_entry};
 use crate::pool::{Level, MemberState};
 use crate::request::Request;
 
@@ -427,6 +427,91 @@ fn a_recovery_that_is_cut_leaves_nothing_in_its_place_that_the_journal_beside_it
                 "{level}, moment {moment}: {:?}",
                 read.map(|_| ())
             );
+        }
+    }
+}
+
+/// What a recovery makes was in the table, on the medium, while the blocks were not yet durable.
+#[test]
+fn what_a_recovery_makes_is_durable_before_the_table_says_so() {
+    let mut seen = 0;
+    for moment in 0..400 {
+        let mut bed = Bed::new(1900 + moment, Level::Raid1, 2, 4 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        // Both places of the page have that.
+        bed.world.run_for(Duration::from_secs(30)).unwrap();
+        for block in 0..4 {
+            bed.begin_write(block * BLOCK as u64, &bytes(2));
+        }
+        bed.world.run_for(Duration::from_micros(3000 + 20 * (moment % 40))).unwrap();
+        bed.power_cut();
+        let geometry = bed.geometry_of(0);
+        let id = bed.first_label(0).pool;
+        let table = |bed: &Bed, slot: usize, block: usize| {
+            let pages = (0..2).filter_map(|copy| {
+                let place = geometry.table_page_place(0, copy);
+                let page = bed.machine.file_bytes(&bed.path(slot), place, BLOCK)?;
+                let (generation, mut entries) = TablePage::decode(&page, &id, slot as u16, 0)?;
+                Some((generation, entries.nth(block)?))
+            });
+            pages.max_by_key(|(generation, _)| *generation).map(|(_, entry)| entry)
+        };
+        let before: Vec<_> = (0..4).map(|block| table(&bed, 0, block)).collect();
+        bed.cut_opening(Duration::from_micros(moment * 100));
+        for (slot, block) in [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (0, 3), (1, 3)] {
+            if table(&bed, slot, block) == Some(block_entry(&bytes(2)))
+                && before[block] != Some(block_entry(&bytes(2)))
+            {
+                seen += 1;
+                let place = geometry.unit_place(block as u64);
+                let lies = bed.machine.file_bytes(&bed.path(slot), place, BLOCK);
+                assert!(lies == Some(bytes(2)), "moment {moment}: block {block} of member {slot}");
+            }
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
+/// A read was under way when another member came in the place of the one that it was of. It was judged by the table of that one,
+/// which had nothing yet: zeroes were given as good, and parity was computed over them.
+#[test]
+fn what_is_read_while_its_member_is_replaced_is_not_judged_by_the_new_one() {
+    for (level, slots) in [(Level::Raid1, 2), (Level::Raid10, 4), (Level::Raid5, 4), (Level::Raid6, 5)] {
+        for slot in 0..slots {
+            let mut bed = Bed::new(2000 + slot as u64, level, slots, 16 << 10);
+            let mut content: Vec<u8> = (0..bed.volume).map(|index| (index / 512) as u8 | 1).collect();
+            bed.write(0, &content).unwrap();
+            bed.settle();
+            bed.machine.slow_down(&bed.path(slot), 3000);
+            let unit = 16 << 10;
+            let reads: Vec<_> =
+                (0..bed.volume).step_by(unit).map(|at| (at, bed.begin_read(at, unit))).collect();
+            // One block of each row, so that what is beside it is read.
+            let row_bytes = bed.geometry().row_bytes();
+            for row in 4..8 {
+                let at = (row * row_bytes) as usize;
+                content[at..at + BLOCK].fill(0x77);
+                bed.begin_write(at as u64, &bytes(0x77));
+            }
+            bed.world.run_for(Duration::from_millis(5)).unwrap();
+            bed.take_out(slot);
+            bed.renew(slot);
+            bed.rebuild();
+            for (at, read) in reads {
+                bed.world.run_until(|| read.borrow().is_some()).unwrap();
+                let found = read.take().unwrap();
+                let whole = content[at as usize..][..unit].to_vec();
+                let is_right = found.chunks(BLOCK).zip(whole.chunks(BLOCK)).all(|(found, whole)| {
+                    // It was under way when some of it was written.
+                    found == whole || whole == bytes(0x77) && found[..512] != [0; 512]
+                });
+                assert!(is_right, "{level}, member {slot}: {at}");
+            }
+            bed.world.run_for(Duration::from_secs(20)).unwrap();
+            assert_eq!(bed.read(0, content.len()).unwrap(), content, "{level}, member {slot}");
+            let report = bed.scrub();
+            assert_eq!((report.bad, report.uneven), (0, 0), "{level}, member {slot}");
         }
     }
 }

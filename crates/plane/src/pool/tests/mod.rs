@@ -3,11 +3,13 @@
 mod bed;
 mod causes;
 mod damage;
+mod extend;
 mod gather;
 mod grow;
 mod history;
 mod holes;
 mod spares;
+mod volumes;
 
 /// Bytes that are other ones at every place.
 fn pattern(length: usize, salt: u8) -> Vec<u8> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bed::Bed;
 use super::pattern;
-use crate::limits::{POOL_SPARE_GRACE, POOL_WATCH};
+use crate::limits::{POOL_MEMBER_STALL, POOL_SPARE_GRACE, POOL_WATCH};
 use crate::pool::format::{Cause, End, Label};
 use crate::pool::{Level, MemberState, Refusal};
 
@@ -205,6 +205,26 @@ fn what_cannot_be_a_spare_is_not_touched() {
     let alone = Bed::new(7, Level::Raid0, 2, 16 << 10);
     let refused = alone.handle().add_spare(alone.member("/s0".into()).0);
     assert!(matches!(refused, Err(Refusal::NoRedundancy { .. })));
+}
+
+/// The keeper waited for ever for a disk that it was to take in and that stalled while it was looked at, and nothing was written
+/// any more.
+#[test]
+fn a_new_disk_that_stalls_does_not_stop_the_pool() {
+    for moment in 0..30 {
+        let mut bed = Bed::new(40 + moment, Level::Raid1, 2, 16 << 10);
+        let (member, lock) = bed.member("/s0".into());
+        bed.handle().add_spare(member).unwrap();
+        bed.world.run_for(Duration::from_micros(50 * moment)).unwrap();
+        bed.machine.stall("/s0".as_ref());
+        bed.world.run_for(POOL_MEMBER_STALL * 8).unwrap();
+        bed.handle().offline(1).unwrap();
+        bed.world.run_for(Duration::from_secs(5)).unwrap();
+        assert_eq!(bed.handle().status().members[1].cause, Some(Cause::Administrator), "moment {moment}");
+        bed.machine.release("/s0".as_ref());
+        drop(lock);
+        bed.kill();
+    }
 }
 
 /// Both halves of a mirror were used alone, and one of them took a spare for the other meanwhile. The half that was replaced was

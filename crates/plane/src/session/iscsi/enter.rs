@@ -124,7 +124,7 @@ async fn negotiate(
         let header = LoginRequest::decode(&bhs);
         let is_login = Opcode::of(&bhs).is_ok_and(|opcode| opcode == Opcode::LoginRequest);
         let event = if is_login { Event::Request { header: &header, text: &text } } else { Event::OtherPdu };
-        let mut action = machine.handle(event, &node.targets);
+        let mut action = machine.handle(event, &*node.targets.get());
         if let Action::Establish(outcome) = action {
             let event = match establish(service, outcome).await {
                 Ok((found, numbers)) => {
@@ -134,7 +134,7 @@ async fn negotiate(
                 }
                 Err(status) => Event::Refused(status),
             };
-            action = machine.handle(event, &node.targets);
+            action = machine.handle(event, &*node.targets.get());
         }
         match (action, entered.take()) {
             (Action::Respond(response), None) => send(&login.socket, &response).await?,

@@ -55,11 +55,9 @@ impl Session {
             .addresses_for(connection.local)
             .map(|address| format!("{address},{PORTAL_GROUP_TAG}"))
             .collect();
-        let visible = Visible {
-            targets: &self.node.targets,
-            initiator: &self.place.key.initiator,
-            addresses: &addresses,
-        };
+        let targets = self.node.targets.get();
+        let visible =
+            Visible { targets: &targets, initiator: &self.place.key.initiator, addresses: &addresses };
         let action = connection.text.borrow_mut().handle(header, text, &visible);
         match action {
             TextAction::Respond { header: mut response, text } => {

@@ -12,6 +12,7 @@ mod exchange;
 mod keepalive;
 pub mod login;
 mod manage;
+mod offer;
 mod receive;
 mod registry;
 mod respond;
@@ -25,6 +26,7 @@ pub mod text;
 mod transfer;
 mod window;
 
+pub use connection::Connection;
 pub use registry::Registry;
 pub use service::{IscsiOptions, Node, Service};
 pub use session::Session;

@@ -1,7 +1,7 @@
 //! iSCSI on one core: connections come in, log in, and become part of a session, here or on another core.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, OnceLock};
@@ -18,8 +18,9 @@ use super::login::{LoginOutcome, SessionType};
 use super::receive::receive;
 use super::registry::{Place, Registry};
 use super::session::{Attached, Session};
-use super::target::{PORTAL_GROUP_TAG, Targets};
+use super::target::{PORTAL_GROUP_TAG, Target, Targets};
 use super::text::TextNegotiation;
+use crate::latest::Latest;
 use crate::limits::{CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD};
 use crate::log::trouble;
 use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
@@ -39,7 +40,7 @@ pub struct IscsiOptions {
 /// What all cores of a node share.
 pub struct Node {
     /// What can be logged in to.
-    pub targets: Targets,
+    pub targets: Latest<Targets>,
     /// Where each session is.
     pub registry: Registry,
     /// Timers.
@@ -50,7 +51,12 @@ pub struct Node {
 impl Node {
     /// A node without portals yet.
     pub fn new(targets: Targets, options: IscsiOptions) -> Arc<Node> {
-        Arc::new(Node { targets, registry: Registry::default(), options, portals: OnceLock::new() })
+        Arc::new(Node {
+            targets: Latest::new(targets),
+            registry: Registry::default(),
+            options,
+            portals: OnceLock::new(),
+        })
     }
 
     /// Where it listens; said once.
@@ -88,7 +94,8 @@ pub struct Entrance {
 pub struct Service {
     shard: Rc<Shard>,
     node: Arc<Node>,
-    units: Vec<Rc<LogicalUnit>>,
+    /// By volume; made when the first session needs one.
+    units: RefCell<HashMap<usize, Rc<LogicalUnit>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
     logins: RefCell<VecDeque<Weak<Login>>>,
     connections: Cell<usize>,
@@ -98,13 +105,10 @@ pub struct Service {
 impl Service {
     /// Starts iSCSI on `shard`.
     pub fn install(shard: &Rc<Shard>, node: &Arc<Node>) -> Rc<Service> {
-        let unit = |target: &Arc<super::target::Target>| {
-            Rc::new(LogicalUnit::new(target.unit.clone(), shard.clone(), shard.volume(target.volume)))
-        };
         let service = Rc::new(Service {
             shard: shard.clone(),
             node: node.clone(),
-            units: node.targets.list().iter().map(unit).collect(),
+            units: RefCell::default(),
             sessions: RefCell::default(),
             logins: RefCell::default(),
             connections: Cell::new(0),
@@ -189,18 +193,38 @@ impl Service {
         let attached = match outcome.session_type {
             SessionType::Discovery => None,
             SessionType::Normal => {
-                let index = self.node.targets.find(outcome.target.as_ref()?)?;
-                let target = self.node.targets.list()[index].clone();
+                let target = self.node.targets.get().find(outcome.target.as_ref()?)?.clone();
+                // What is offered, and to whom, may have changed since the login was answered.
+                if !target.admits(&outcome.initiator_name) {
+                    return None;
+                }
+                let unit = self.unit(&target)?;
                 let port = TargetPort { relative: PORTAL_GROUP_TAG, group: PORTAL_GROUP_TAG };
                 let attention = if again { UnitAttention::NexusLoss } else { UnitAttention::PowerOnOrReset };
                 let nexus = target.unit.attach(port, Some(attention));
-                Some(Attached { target, unit: self.units[index].clone(), nexus })
+                Some(Attached { target, unit, nexus })
             }
         };
         let (node, shard) = (self.node.clone(), self.shard.clone());
         let session = Session::new(place.clone(), node, shard, attached, outcome.session, outcome.cmd_sn);
         self.sessions.borrow_mut().insert(place.tsih, session.clone());
         Some(session)
+    }
+
+    /// The device server of a target's volume on this core.
+    fn unit(&self, target: &Target) -> Option<Rc<LogicalUnit>> {
+        if let Some(unit) = self.units.borrow().get(&target.volume) {
+            return Some(unit.clone());
+        }
+        let channel = self.shard.find_volume(target.volume)?;
+        let unit = Rc::new(LogicalUnit::new(target.unit.clone(), self.shard.clone(), channel));
+        self.units.borrow_mut().insert(target.volume, unit.clone());
+        Some(unit)
+    }
+
+    /// Lets go of a volume that no session uses any more.
+    pub(crate) fn forget_volume(&self, volume: usize) {
+        self.units.borrow_mut().remove(&volume);
     }
 
     /// A connection from its login to its end.
@@ -273,21 +297,34 @@ impl Service {
         for login in self.logins.borrow_mut().drain(..).filter_map(|login| login.upgrade()) {
             login.give_up("the node is stopping");
         }
-        for session in self.sessions() {
+        self.dismiss(|_| true, grace, "the node is stopping").await;
+    }
+
+    /// Asks the initiators of the sessions that `chosen` picks to go, and ends what is left of them after `grace`. At the end
+    /// nothing of them is under way.
+    pub(super) async fn dismiss(
+        &self,
+        chosen: impl Fn(&Session) -> bool,
+        grace: Duration,
+        reason: &'static str,
+    ) {
+        let picked = || self.sessions().into_iter().filter(|session| chosen(session));
+        let ring = self.shard.ring();
+        for session in picked() {
             if let Some(connection) = session.connections().first() {
                 session.send_async(connection, AsyncEvent::LOGOUT_REQUESTED, [0, 0, grace.as_secs() as u16]);
             }
         }
-        let deadline = self.shard.ring().now() + grace;
-        while !self.sessions.borrow().is_empty() && self.shard.ring().now() < deadline {
-            self.shard.ring().sleep(Duration::from_millis(10)).await;
+        let deadline = ring.now() + grace;
+        while picked().next().is_some() && ring.now() < deadline {
+            ring.sleep(Duration::from_millis(10)).await;
         }
         // All at once: one that waits for a slow disk does not keep the others.
-        for session in self.sessions() {
-            self.shard.ring().spawn_later(async move { session.close("the node is stopping").await });
+        for session in picked() {
+            ring.spawn_later(async move { session.close(reason).await });
         }
-        while !self.sessions.borrow().is_empty() {
-            self.shard.ring().sleep(Duration::from_millis(10)).await;
+        while picked().next().is_some() {
+            ring.sleep(Duration::from_millis(10)).await;
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Targets: what initiators may log in to.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use wire::iscsi::{IscsiName, LoginStatus};
@@ -29,7 +30,7 @@ pub struct Target {
 }
 
 impl Target {
-    fn admits(&self, initiator: &IscsiName) -> bool {
+    pub(super) fn admits(&self, initiator: &IscsiName) -> bool {
         self.initiators.is_empty() || self.initiators.contains(initiator)
     }
 }
@@ -38,13 +39,15 @@ impl Target {
 #[derive(Debug)]
 pub struct Targets {
     list: Vec<Arc<Target>>,
+    by_name: HashMap<IscsiName, usize>,
     discovery: Authentication,
 }
 
 impl Targets {
     /// These targets; names are unique.
     pub fn new(list: Vec<Arc<Target>>, discovery: Authentication) -> Targets {
-        Targets { list, discovery }
+        let by_name = list.iter().enumerate().map(|(index, target)| (target.name.clone(), index)).collect();
+        Targets { list, by_name, discovery }
     }
 
     /// The targets in order.
@@ -52,15 +55,15 @@ impl Targets {
         &self.list
     }
 
-    /// The place of the target with this name.
-    pub fn find(&self, name: &IscsiName) -> Option<usize> {
-        self.list.iter().position(|target| target.name == *name)
+    /// The target with this name.
+    pub fn find(&self, name: &IscsiName) -> Option<&Arc<Target>> {
+        self.by_name.get(name).map(|index| &self.list[*index])
     }
 }
 
 impl Directory for Targets {
     fn target(&self, target: &IscsiName, initiator: &IscsiName) -> Result<TargetAccess, LoginStatus> {
-        let target = self.find(target).map(|index| &self.list[index]).ok_or(LoginStatus::NOT_FOUND)?;
+        let target = self.find(target).ok_or(LoginStatus::NOT_FOUND)?;
         if !target.admits(initiator) {
             return Err(LoginStatus::AUTHORIZATION_FAILURE);
         }

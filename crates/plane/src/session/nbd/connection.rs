@@ -37,6 +37,8 @@ pub struct Connection {
     pub last_received: Rc<Cell<Instant>>,
     /// What it is doing.
     pub phase: Cell<Phase>,
+    /// The place of the volume that it has chosen.
+    pub volume: Cell<Option<usize>>,
     /// Replies are structured.
     pub structured: Cell<bool>,
     /// No further request is carried out.
@@ -98,6 +100,7 @@ impl Connection {
             outgoing: Outgoing::default(),
             last_received,
             phase: Cell::new(Phase::Handshake),
+            volume: Cell::new(None),
             structured: Cell::new(false),
             draining: Cell::new(false),
             requests: Cell::new(0),

@@ -34,7 +34,7 @@ impl Transmission {
 
     /// Whether a request may be carried out.
     pub fn judge(&self, request: &WireRequest) -> Result<(), Refused> {
-        judge(request, self.channel.geometry(), self.connection.structured.get(), self.base_allocation)
+        judge(request, &self.channel.geometry(), self.connection.structured.get(), self.base_allocation)
     }
 
     /// A request with this header will come next. Only a hint: while one is worked on, the memory for it comes nearer.

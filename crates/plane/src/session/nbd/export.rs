@@ -1,13 +1,13 @@
 //! Exports: the volumes that NBD clients may choose.
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use wire::nbd::{BlockSizes, TransmissionFlags};
 
 use super::handshake::{Directory, Offered};
 use crate::limits::NBD_PAYLOAD_BYTES;
-use crate::volume::Channel;
+use crate::shard::Shard;
 
 /// One export: a volume by its name.
 #[derive(Clone, Debug)]
@@ -51,9 +51,9 @@ impl Exports {
 /// The exports with what this core knows of their volumes.
 pub struct View<'a> {
     /// All exports.
-    pub exports: &'a Exports,
-    /// Their volumes, in the same order.
-    pub channels: &'a [Rc<Channel>],
+    pub exports: Arc<Exports>,
+    /// Where their volumes are found.
+    pub shard: &'a Shard,
 }
 
 impl Directory for View<'_> {
@@ -66,7 +66,8 @@ impl Directory for View<'_> {
     }
 
     fn get(&self, index: usize) -> Offered<'_> {
-        let (export, geometry) = (&self.exports.list[index], self.channels[index].geometry());
+        let export = &self.exports.list[index];
+        let geometry = self.shard.volume(export.volume).geometry();
         // One file or one memory holds the bytes for all cores, so a flush covers every connection.
         let mut flags = TransmissionFlags::HAS_FLAGS
             | TransmissionFlags::SEND_FLUSH

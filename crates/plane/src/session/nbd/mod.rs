@@ -9,6 +9,7 @@ pub mod errors;
 mod execute;
 mod export;
 pub mod handshake;
+mod offer;
 mod receive;
 mod service;
 mod sparse;

@@ -11,14 +11,14 @@ use ring::{Detached, Peer, Socket};
 use super::connection::{Connection, Phase};
 use super::execute::Transmission;
 use super::export::{Exports, View};
-use super::handshake::{Failure, negotiate};
+use super::handshake::{Chosen, Failure, negotiate};
 use super::receive::receive;
+use crate::latest::Latest;
 use crate::limits::{CONNECTIONS_PER_SHARD, DRAIN_TIME, LOGINS_PER_SHARD};
 use crate::log::trouble;
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Gone, Reader};
-use crate::volume::Channel;
 
 /// How often a node that stops looks whether its connections have come to rest.
 const REST_POLL: Duration = Duration::from_millis(5);
@@ -26,13 +26,13 @@ const REST_POLL: Duration = Duration::from_millis(5);
 /// What all cores of a node share.
 pub struct Node {
     /// What can be chosen.
-    pub exports: Exports,
+    pub exports: Latest<Exports>,
 }
 
 impl Node {
     /// A node with these exports.
     pub fn new(exports: Exports) -> Arc<Node> {
-        Arc::new(Node { exports })
+        Arc::new(Node { exports: Latest::new(exports) })
     }
 }
 
@@ -40,7 +40,6 @@ impl Node {
 pub struct Service {
     shard: Rc<Shard>,
     node: Arc<Node>,
-    channels: Vec<Rc<Channel>>,
     connections: RefCell<BTreeMap<u64, Rc<Connection>>>,
     handshakes: RefCell<VecDeque<Weak<Connection>>>,
     next: Cell<u64>,
@@ -50,11 +49,9 @@ pub struct Service {
 impl Service {
     /// Starts NBD on `shard`.
     pub fn install(shard: &Rc<Shard>, node: &Arc<Node>) -> Rc<Service> {
-        let channels = node.exports.list().iter().map(|export| shard.volume(export.volume)).collect();
         let service = Rc::new(Service {
             shard: shard.clone(),
             node: node.clone(),
-            channels,
             connections: RefCell::default(),
             handshakes: RefCell::default(),
             next: Cell::new(0),
@@ -64,6 +61,11 @@ impl Service {
         service
     }
 
+    /// The node's side of it.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
     /// Its core.
     pub fn shard(&self) -> &Rc<Shard> {
         &self.shard
@@ -71,7 +73,13 @@ impl Service {
 
     /// The exports as this core knows them.
     pub fn view(&self) -> View<'_> {
-        View { exports: &self.node.exports, channels: &self.channels }
+        View { exports: self.node.exports.get(), shard: &self.shard }
+    }
+
+    /// The connections of this core that have chosen an export: where they come from, and the places of their volumes.
+    pub fn users(&self) -> Vec<(Peer, usize)> {
+        let connections = self.connections.borrow();
+        connections.values().filter_map(|one| Some((one.peer, one.volume.get()?))).collect()
     }
 
     /// Connections on this core.
@@ -82,15 +90,13 @@ impl Service {
     /// A connection from its first byte to its end.
     async fn serve(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader) {
         self.shard.ring().spawn_later(connection.clone().run_sender());
-        let entry = match negotiate(&self, &connection, &mut reader).await {
-            Ok(Some(entry)) => entry,
+        let Chosen { entry, name, channel } = match negotiate(&self, &connection, &mut reader).await {
+            Ok(Some(chosen)) => chosen,
             Ok(None) => return connection.close("it left"),
             Err(failure) => return end_handshake(&connection, &failure),
         };
-        let name = self.view().exports.list()[entry.export].name.as_str();
         let peer = connection.peer;
         tracing::info!(export = name, shard = self.shard.index(), "{peer} connected");
-        let channel = self.channels[entry.export].clone();
         let transmission = Transmission::new(connection.clone(), channel, entry);
         let end = receive(&transmission, &mut reader).await;
         connection.phase.set(Phase::Idle);
@@ -111,11 +117,23 @@ impl Service {
     /// Takes no more connections and no more requests, lets those in flight end for at most `grace`, and ends.
     pub async fn drain(self: Rc<Self>, grace: Duration) {
         self.draining.set(true);
-        let connections: Vec<_> = self.connections.borrow().values().cloned().collect();
+        self.dismiss(|_| true, grace, "the node is stopping").await;
+    }
+
+    /// Takes no more requests of the connections that `chosen` picks, lets those in flight end for at most `grace`, and ends
+    /// them. At the end nothing of them is under way.
+    pub(super) async fn dismiss(
+        &self,
+        chosen: impl Fn(&Connection) -> bool,
+        grace: Duration,
+        reason: &'static str,
+    ) {
+        let connections: Vec<_> =
+            self.connections.borrow().values().filter(|connection| chosen(connection)).cloned().collect();
         for connection in &connections {
             connection.draining.set(true);
             if connection.phase.get() == Phase::Handshake {
-                connection.close("the node is stopping");
+                connection.close(reason);
             }
         }
         let deadline = self.shard.ring().now() + grace;
@@ -126,7 +144,7 @@ impl Service {
             self.shard.ring().sleep(REST_POLL).await;
         }
         for connection in connections {
-            connection.close("the node is stopping");
+            connection.close(reason);
             connection.at_rest().await;
         }
     }

@@ -32,7 +32,7 @@ impl Service {
     /// whose host is not let in any more, end; the other hosts are told of what has changed, if they have asked for it.
     /// A namespace that stays keeps its NSID; an NSID that gets another volume or identity counts as changed.
     pub fn offer(&self, subsystems: Vec<Subsystem>) -> Result<(), OfferError> {
-        let change = Arc::new(self.node().replace(subsystems, self.shard.volumes().len())?);
+        let change = Arc::new(self.node().replace(subsystems, self.shard.volume_places())?);
         for index in 0..self.shard.count() {
             let change = change.clone();
             self.shard.tell(index, move |shard| {
@@ -42,6 +42,18 @@ impl Service {
             });
         }
         Ok(())
+    }
+
+    /// A volume has another size: hosts that have it as a namespace are told.
+    pub fn tell_size(&self, volume: usize) {
+        for controller in self.controllers() {
+            let Kind::Io(subsystem) = controller.link.kind() else { continue };
+            let places = subsystem.namespaces.iter().filter(|namespace| namespace.volume == volume);
+            let nsids: Vec<u32> = places.map(|namespace| namespace.nsid).collect();
+            if !nsids.is_empty() {
+                controller.note_changed(&nsids);
+            }
+        }
     }
 
     fn adopt(&self, change: &Change) {

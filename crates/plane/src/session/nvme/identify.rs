@@ -123,7 +123,7 @@ fn find<'a>(
     }
     Ok(subsystem.namespace(nsid).and_then(|namespace| {
         let channel = controller.shard.find_volume(namespace.volume)?;
-        Some((namespace, *channel.geometry()))
+        Some((namespace, channel.geometry()))
     }))
 }
 

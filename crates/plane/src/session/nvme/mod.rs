@@ -26,6 +26,8 @@ mod subsystem;
 #[cfg(test)]
 mod tests;
 
+pub use controller::Controller;
+pub use link::Kind;
 pub use node::{Node, OfferError};
 pub use service::Service;
 pub use subsystem::{Namespace, Subsystem};

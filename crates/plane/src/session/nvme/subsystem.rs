@@ -34,11 +34,16 @@ impl Subsystem {
     /// Adds a volume as the next namespace. `hosts`: who may use it, empty means all; only who may use every volume may
     /// use the subsystem.
     pub fn add(&mut self, volume: usize, id: [u8; 16], hosts: &[String]) {
+        let nsid = self.namespaces.last().map_or(1, |last| last.nsid + 1);
+        self.add_as(nsid, volume, id, hosts);
+    }
+
+    /// As [`Subsystem::add`], with a number that is higher than those before.
+    pub fn add_as(&mut self, nsid: u32, volume: usize, id: [u8; 16], hosts: &[String]) {
         if !hosts.is_empty() {
             let admitted = self.hosts.take().unwrap_or_else(|| hosts.to_vec());
             self.hosts = Some(admitted.into_iter().filter(|host| hosts.contains(host)).collect());
         }
-        let nsid = self.namespaces.last().map_or(1, |last| last.nsid + 1);
         self.namespaces.push(Namespace { nsid, volume, id });
     }
 

@@ -43,7 +43,7 @@ impl LogicalUnit {
         &self.unit
     }
 
-    pub(super) fn geometry(&self) -> &Geometry {
+    pub(super) fn geometry(&self) -> Geometry {
         self.channel.geometry()
     }
 

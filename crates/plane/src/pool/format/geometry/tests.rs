@@ -148,7 +148,7 @@ proptest! {
         large.sort_unstable();
         let [rows, journal, bitmap, table, table_pages, data, bytes] = large;
         let geometry = Geometry {
-            level, slots, rows: rows >> 12, bytes, journal, bitmap, table, table_pages: table_pages >> 40, data,
+            level, slots, sets: Sets::default(), rows: rows >> 12, bytes, journal, bitmap, table, table_pages: table_pages >> 40, data,
             unit: 1 << (12 + unit % 9),
             catalogue_blocks: 1 + catalogue_blocks % 8,
             segment_bytes: (segment_bytes >> 8) & !0xfff,

@@ -122,10 +122,47 @@ fn too_many_spares_and_long_names_are_refused() {
 fn a_scrub_is_there_when_its_feature_says_so() {
     let scrub = Some(ScrubPlace { row: 0, bad: 0, repaired: 0, lost: 0, uneven: 0 });
     assert_eq!(with(12, &[1]), Ok(Label { scrub, ..label() }), "one that has just begun");
-    assert!(matches!(with(12, &[5]), Err(LabelError::Features(4))));
+    assert!(matches!(with(12, &[9]), Err(LabelError::Features(8))));
     assert_eq!(with(12, &[2]), Err(LabelError::Invalid("where bitmap and table lie")));
     let beyond = Some(ScrubPlace { row: 101, bad: 0, repaired: 0, lost: 0, uneven: 0 });
     assert!(Label { scrub: beyond, ..label() }.check().is_err());
+}
+
+#[test]
+fn sets_are_as_the_page_has_them() {
+    let plan = Geometry::plan(Level::Raid10, 4, 4096, 4 << 20, 1, 1 << 20).unwrap();
+    let geometry = plan.extended(2).unwrap().extended(6).unwrap();
+    let slots = (0..12).map(|slot| Slot { member: [slot + 1; 16], state: SlotState::InSync }).collect();
+    let catalogue = CatalogueReference { generation: 0, volumes: 0, checksum: 0, copy: 0 };
+    let label = Label {
+        geometry,
+        slots,
+        catalogue,
+        spares: Vec::new(),
+        member: [2; 16],
+        scrub: Some(ScrubPlace { row: 2 << 48 | 3, bad: 0, repaired: 0, lost: 0, uneven: 0 }),
+        ..label()
+    };
+    let bytes = label.encode();
+    assert_eq!((&bytes[12..16], &bytes[60..62]), (&[5, 0, 0, 0][..], &[12, 0][..]));
+    assert_eq!(bytes[240..256], [4, 2, 6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(bytes[3584..3592], [3, 0, 0, 0, 0, 0, 2, 0]);
+    assert_eq!(Label::decode(&bytes), Ok(label));
+    for (offset, field) in [
+        (12, &[1][..]),
+        (240, &[0]),
+        (240, &[12, 0]),
+        (240, &[2, 4, 6]),
+        (240, &[4, 3, 5]),
+        (240, &[4, 2, 5]),
+        (240, &[4, 2, 6, 2]),
+        (240, &[4, 2, 6, 0, 1]),
+        (240, &[255; 16]),
+        (3590, &[3]),
+    ] {
+        let changed = patched(&bytes, CHECKSUM, offset, field);
+        assert!(matches!(Label::decode(&changed), Err(LabelError::Invalid(_))), "{offset}: {field:?}");
+    }
 }
 
 #[test]

@@ -123,12 +123,12 @@ impl<'a> Transaction<'a> {
         while updates.left > 0 {
             let update = updates.parse().ok_or("an update is cut off, or of no known kind")?;
             let head = update.head;
-            hold(head.row < geometry.rows, "a row that the pool does not have")?;
+            hold(geometry.has_row(head.row), "a row that the pool does not have")?;
             let end = u32::from(head.position) + u32::from(head.columns);
             hold(head.columns > 0 && end <= geometry.blocks_per_unit(), "columns that a unit does not have")?;
             hold(
-                head.touched != 0 && head.touched & !geometry.slot_mask() == 0,
-                "slots that the pool does not have",
+                head.touched != 0 && head.touched & !geometry.row_mask(head.row) == 0,
+                "slots that the row does not have",
             )?;
         }
         hold(updates.payload == self.head.payload_blocks, "its payload is not what the updates say")?;

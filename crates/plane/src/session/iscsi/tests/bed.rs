@@ -19,7 +19,7 @@ use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Session};
 use crate::shard::Peers;
-use crate::volume::{Backing, VolumeOptions};
+use crate::volume::{Backing, Limits, VolumeOptions};
 
 pub const TARGET: &str = "iqn.2026-11.internal.fels:demo";
 pub const OTHER_TARGET: &str = "iqn.2026-11.internal.fels:other";
@@ -119,6 +119,8 @@ fn plan(file: bool, iscsi: IscsiOptions) -> Plan {
         bytes: BLOCKS * BLOCK as u64,
         block_size: BLOCK as u32,
         backing: if file && id == 1 { Backing::File(PathBuf::from(FILE)) } else { Backing::Memory },
+        limits: Limits::default(),
+        may_grow: false,
         faults: None,
     };
     let offer = |target: &str, volume| Offer {

@@ -11,9 +11,21 @@ use std::rc::Rc;
 use wire::nbd::{CLIENT_FLAGS_LENGTH, Greeting, OPTION_HEADER_LENGTH, OptionHeader};
 
 use super::connection::Connection;
+use super::export::View;
 use super::service::Service;
 use crate::limits::{LOGIN_TIME, NBD_OPTION_BYTES, NBD_OPTION_SKIP_BYTES};
 use crate::transport::{Gone, Reader};
+use crate::volume::Channel;
+
+/// What a client has chosen.
+pub struct Chosen {
+    /// How it is to be served.
+    pub entry: Entry,
+    /// The name of the export.
+    pub name: String,
+    /// Its volume.
+    pub channel: Rc<Channel>,
+}
 
 /// Why a handshake came to nothing.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +52,7 @@ pub async fn negotiate(
     service: &Rc<Service>,
     connection: &Connection,
     reader: &mut Reader,
-) -> Result<Option<Entry>, Failure> {
+) -> Result<Option<Chosen>, Failure> {
     let ring = service.shard().ring();
     let result = ring.timeout(LOGIN_TIME, exchange(service, connection, reader)).await;
     result.unwrap_or(Err(Failure::Slow))
@@ -50,7 +62,7 @@ async fn exchange(
     service: &Rc<Service>,
     connection: &Connection,
     reader: &mut Reader,
-) -> Result<Option<Entry>, Failure> {
+) -> Result<Option<Chosen>, Failure> {
     connection.send_bytes(&Greeting { flags: Handshake::FLAGS }.encode());
     let mut flags = [0; CLIENT_FLAGS_LENGTH];
     reader.first(&mut flags).await?;
@@ -61,6 +73,8 @@ async fn exchange(
         reader.first(&mut header).await?;
         let header = OptionHeader::decode(&header).map_err(|_| Failure::Garbage)?;
         let length = header.length as usize;
+        // One list for the whole option: what is found in it is served, whatever is offered afterwards.
+        let view = service.view();
         let step = if length > NBD_OPTION_BYTES {
             if length > NBD_OPTION_SKIP_BYTES {
                 return Err(Failure::TooLong(header.length));
@@ -70,13 +84,13 @@ async fn exchange(
         } else {
             data.resize(length, 0);
             reader.exact(&mut data).await?;
-            handshake.option(header.option, &data, &service.view(), &mut replies)?
+            handshake.option(header.option, &data, &view, &mut replies)?
         };
         connection.send_bytes(&replies);
         replies.clear();
         match step {
             Step::Continue => {}
-            Step::Enter(entry) => return Ok(Some(entry)),
+            Step::Enter(entry) => return Ok(Some(chosen(&view, connection, entry))),
             Step::Leave => {
                 connection.outgoing.below(1).await;
                 return Ok(None);
@@ -85,4 +99,11 @@ async fn exchange(
         // Whoever asks and does not listen gets no more.
         connection.outgoing.below(1).await;
     }
+}
+
+/// From now on the connection belongs to the volume, and goes with it.
+fn chosen(view: &View<'_>, connection: &Connection, entry: Entry) -> Chosen {
+    let export = &view.exports.list()[entry.export];
+    connection.volume.set(Some(export.volume));
+    Chosen { entry, name: export.name.clone(), channel: view.shard.volume(export.volume) }
 }

@@ -18,7 +18,7 @@ use crate::session::iscsi::IscsiOptions;
 use crate::session::iscsi::login::Authentication;
 use crate::session::nvme::Subsystem;
 use crate::shard::Peers;
-use crate::volume::{Backing, VolumeOptions};
+use crate::volume::{Backing, Limits, VolumeOptions};
 
 pub const SUBSYSTEM: &str = "nqn.2026-11.internal.fels:demo";
 /// It has two namespaces.
@@ -185,6 +185,8 @@ fn offer(index: usize, backing: Backing, faults: Option<&Faults>) -> Offer {
         bytes: BLOCKS * BLOCK as u64,
         block_size: BLOCK as u32,
         backing,
+        limits: Limits::default(),
+        may_grow: false,
         faults: faults.filter(|_| index == 0).cloned(),
     };
     Offer {

@@ -18,7 +18,7 @@ use crate::error::ErrorKind;
 use crate::layers::{Count, Counted, Delay, Fault, Faults, Layer, Stack};
 use crate::request::{Extent, Geometry, Verb};
 use crate::shard::{Peers, Shard};
-use crate::volume::{Backing, Channel, Volume, VolumeOptions};
+use crate::volume::{Backing, Channel, Limits, Volume, VolumeOptions};
 
 const BLOCK: usize = 512;
 const BLOCKS: u64 = 4096;
@@ -70,10 +70,12 @@ fn with_slow_writes<F: Future<Output = ()> + 'static>(
             bytes: BLOCKS * BLOCK as u64,
             block_size: BLOCK as u32,
             backing: Backing::Memory,
+            limits: Limits::default(),
+            may_grow: false,
             faults: None,
         };
         let memory = Arc::new(ring::Memory::new(options.bytes).unwrap());
-        let (volume, _) = Volume::prepare(&ring, options, &mut []).await.unwrap();
+        let (volume, _) = Volume::prepare(&ring, options, &[]).await.unwrap();
         let (count, faults) = (Count::default(), Faults::default());
         let counted = count.0.clone();
         let delay = Delay { ring: ring.clone(), read: Duration::ZERO, write, flush: Duration::ZERO };

@@ -1,0 +1,314 @@
+//! Making a change: its steps in their order. Between any two of them the node may die.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+use super::plan::Planned;
+use super::point::point;
+use super::{Administration, ChangeError, Outcome, State};
+use crate::config::Volume;
+use crate::diff::{Fate, Step, settled};
+use crate::live::{Answer, LiveError, remove_file};
+use crate::store::files::{System, Written};
+use crate::store::pending::{Bytes, Grown, Pending, Place, is_named};
+
+/// How long the data plane may take for one volume: longer than initiators are given to go.
+const LIVE_TIME: Duration = Duration::from_secs(40);
+
+impl Administration {
+    pub(super) async fn make(&self, state: &State, planned: Planned) -> Result<Outcome, ChangeError> {
+        point("begun");
+        let written = self.write(&planned.document.text).await?;
+        point("written");
+        let open = merged(&state.pending, &planned.pending);
+        if let Err(error) = self.note(&open).await {
+            written.discard(&System);
+            return Err(error);
+        }
+        point("noted");
+        let mut added = Vec::new();
+        let prepared = self.add_all(state, &planned, &mut added).await;
+        if let Err(error) = prepared {
+            written.discard(&System);
+            return Err(self.give_up(state, &planned, &added, &open, error).await);
+        }
+        point("added");
+        if let Err(error) = self.commit(written).await {
+            // The name may be the new one's already.
+            self.restore(state).await;
+            self.undo(state, &planned, &added).await;
+            self.settle(&state.pending).await;
+            return Err(error);
+        }
+        point("saved");
+        let mut undone = BTreeMap::new();
+        if let Err(error) = self.alter_all(state, &planned, &mut undone).await {
+            self.restore(state).await;
+            return Err(self.give_up(state, &planned, &added, &open, error).await);
+        }
+        point("altered");
+        self.remove_all(state, &planned, &mut undone).await;
+        point("removed");
+        let left = left(open, &planned, &undone);
+        self.settle(&left).await;
+        point("settled");
+        self.enter(state, planned, undone, left)
+    }
+
+    /// What holds from now on.
+    fn enter(
+        &self,
+        state: &State,
+        planned: Planned,
+        undone: BTreeMap<String, String>,
+        pending: Pending,
+    ) -> Result<Outcome, ChangeError> {
+        let outcome = planned.outcome(true);
+        for step in &outcome.steps {
+            tracing::info!("asked for: {step}");
+        }
+        let running = settled(&state.running, &planned.document.config, &planned.steps, |name| {
+            undone.contains_key(name)
+        });
+        let reasons: Vec<_> = undone.iter().map(|(name, why)| format!("volume {name}: {why}")).collect();
+        self.set_state(State { document: planned.document, running, undone, pending });
+        if reasons.is_empty() { Ok(outcome) } else { Err(ChangeError::Incomplete(reasons)) }
+    }
+
+    pub(super) async fn write(&self, text: &str) -> Result<Written, ChangeError> {
+        let (store, text) = (self.store.clone(), text.to_owned());
+        let path = store.path().to_owned();
+        let written = blocking(move || store.write(&text)).await;
+        written.map_err(|source| ChangeError::Unwritable { path, source })
+    }
+
+    pub(super) async fn commit(&self, written: Written) -> Result<(), ChangeError> {
+        let path = self.store.path().to_owned();
+        let done = blocking(move || written.commit(&System)).await;
+        done.map_err(|source| ChangeError::Unwritable { path, source })
+    }
+
+    /// Says what is pending, before anything is.
+    async fn note(&self, pending: &Pending) -> Result<(), ChangeError> {
+        if pending.is_empty() {
+            return Ok(());
+        }
+        let (data, pending) = (self.data.clone(), pending.clone());
+        let path = data.join(crate::store::PENDING_FILE);
+        let noted = blocking(move || pending.write(&data)).await;
+        noted.map_err(|source| ChangeError::Unwritable { path, source })
+    }
+
+    /// Says what is still pending. Too much of it does no harm while the node runs: the next start asks the document.
+    async fn settle(&self, left: &Pending) {
+        let (data, pending) = (self.data.clone(), left.clone());
+        let settled =
+            blocking(move || if pending.is_empty() { Pending::clear(&data) } else { pending.write(&data) });
+        if let Err(error) = settled.await {
+            tracing::warn!(
+                "{} of {} cannot be updated: {error}",
+                crate::store::PENDING_FILE,
+                self.data.display()
+            );
+        }
+    }
+
+    /// Writes the old document again.
+    async fn restore(&self, state: &State) {
+        let restored = match self.write(&state.document.text).await {
+            Ok(written) => self.commit(written).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = restored {
+            tracing::error!("the configuration as it was before a change that failed: {error}");
+        }
+    }
+
+    /// Serves what is new; `added` has what is served when this fails.
+    async fn add_all(
+        &self,
+        state: &State,
+        planned: &Planned,
+        added: &mut Vec<Volume>,
+    ) -> Result<(), LiveError> {
+        for step in &planned.steps {
+            let Step::Add { volume, .. } = step else { continue };
+            let is_made = planned.made.contains(&volume.name);
+            if let (true, Some(Place::File(path))) = (is_made, Place::of(volume)) {
+                let failed = |source| no_file(&path, &source);
+                let made = path.clone();
+                blocking(move || make_file(&made)).await.map_err(failed)?;
+                point("made");
+            }
+            if let Err(error) = in_time(self.live.add(&state.running, volume)).await {
+                // It may be there in part.
+                added.push(Volume::clone(volume));
+                return Err(error);
+            }
+            added.push(Volume::clone(volume));
+        }
+        Ok(())
+    }
+
+    /// Nothing has been changed but what is undone here. What nobody knows the end of stays pending: the next start settles it.
+    async fn give_up(
+        &self,
+        state: &State,
+        planned: &Planned,
+        added: &[Volume],
+        open: &Pending,
+        error: LiveError,
+    ) -> ChangeError {
+        self.undo(state, planned, added).await;
+        let left = if error.is_late { open } else { &state.pending };
+        self.settle(left).await;
+        self.set_state(State { pending: left.clone(), ..State::clone(state) });
+        ChangeError::Live(error)
+    }
+
+    /// Takes what was added away again, the last one first.
+    async fn undo(&self, state: &State, planned: &Planned, added: &[Volume]) {
+        for volume in added.iter().rev() {
+            let destroy = planned.made.contains(&volume.name);
+            if let Err(error) = in_time(self.live.remove(&state.running, volume, destroy)).await {
+                tracing::warn!(
+                    volume = volume.name,
+                    "it was added in vain, and cannot be taken away: {error}"
+                );
+            }
+        }
+    }
+
+    /// Alters what is in use. An error if the first one fails, with which nothing has happened; what fails later is entered.
+    async fn alter_all(
+        &self,
+        state: &State,
+        planned: &Planned,
+        undone: &mut BTreeMap<String, String>,
+    ) -> Result<(), LiveError> {
+        let mut is_first = true;
+        for step in &planned.steps {
+            let Step::Alter { from, to } = step else { continue };
+            match in_time(self.live.alter(&state.running, to)).await {
+                Err(error) if is_first && !error.is_late && !self.has_grown(from, to) => return Err(error),
+                Err(error) => drop(undone.insert(to.name.clone(), told(&error))),
+                Ok(()) => {}
+            }
+            is_first = false;
+        }
+        Ok(())
+    }
+
+    /// Whether a pool has the bytes already that a volume is to have: the old document would not fit it any more.
+    fn has_grown(&self, from: &Volume, to: &Volume) -> bool {
+        let Some(Place::Pool(pool)) = Place::of(to) else { return false };
+        from.size_bytes != to.size_bytes && self.live.bytes_on_pool(&pool, &to.name) == Some(to.size_bytes)
+    }
+
+    async fn remove_all(&self, state: &State, planned: &Planned, undone: &mut BTreeMap<String, String>) {
+        for step in &planned.steps {
+            let Step::Remove { volume, fate } = step else { continue };
+            if let Err(error) =
+                in_time(self.live.remove(&state.running, volume, *fate == Fate::Destroyed)).await
+            {
+                undone.insert(volume.name.clone(), told(&error));
+            }
+        }
+        let Some(volume) = &planned.destroyed else { return };
+        let Some(place) = Place::of(volume) else { return };
+        if let Err(error) = self.destroy(state, &volume.name, &place).await {
+            undone.insert(volume.name.clone(), told(&error));
+        }
+    }
+
+    /// Destroys what a node that died was making or destroying on pools, as soon as they are open. What fails is tried again at the
+    /// next start.
+    pub async fn settle_pools(&self) {
+        let state = self.state();
+        let mut left = Pending::default();
+        for entry in &state.pending.bytes {
+            match self.destroy(&state, &entry.volume, &entry.place).await {
+                Ok(()) => tracing::warn!(
+                    volume = entry.volume,
+                    "destroyed: the volume was being made or deleted when the node ended"
+                ),
+                Err(error) => {
+                    tracing::error!(volume = entry.volume, "was to be destroyed, and is not: {error}");
+                    left.bytes.push(entry.clone());
+                }
+            }
+        }
+        self.settle(&left).await;
+        self.set_state(State { pending: left, ..State::clone(&state) });
+    }
+
+    /// Destroys bytes of a volume that is not served.
+    async fn destroy(&self, state: &State, name: &str, place: &Place) -> Result<(), LiveError> {
+        match place {
+            Place::File(path) => remove_file(path.clone()).await,
+            Place::Pool(pool) => in_time(self.live.destroy(&state.running, pool, name)).await,
+        }
+    }
+}
+
+/// An empty file that nobody had before: what is pending is the node's own.
+fn make_file(path: &Path) -> io::Result<()> {
+    // One that is empty holds nothing that could be lost.
+    if std::fs::symlink_metadata(path).is_ok_and(|there| there.is_file() && there.len() == 0) {
+        return Ok(());
+    }
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
+}
+
+fn no_file(path: &Path, source: &io::Error) -> LiveError {
+    let hint = match source.kind() {
+        io::ErrorKind::NotFound => "make the directory first, or correct the path",
+        io::ErrorKind::PermissionDenied => "the user who runs the node needs to write that directory",
+        io::ErrorKind::AlreadyExists => "somebody else has made it just now: look whose it is",
+        io::ErrorKind::StorageFull => "the file system is full: free some space",
+        _ => "check the path and the permissions",
+    };
+    LiveError::new(format!("{} cannot be made: {source}", path.display()), hint)
+}
+
+fn told(error: &LiveError) -> String {
+    match &error.hint {
+        Some(hint) => format!("{} ({hint})", error.message),
+        None => error.message.clone(),
+    }
+}
+
+fn merged(one: &Pending, other: &Pending) -> Pending {
+    let mut merged = other.clone();
+    merged.bytes.extend(one.bytes.iter().filter(|entry| !other.bytes.contains(entry)).cloned());
+    merged.grown.extend(one.grown.iter().filter(|entry| !other.grown.contains(entry)).cloned());
+    merged
+}
+
+/// What is still pending: what was not done now, and what an earlier change has left and this one had no part in. Bytes that the
+/// document names again are its volume's.
+fn left(open: Pending, planned: &Planned, undone: &BTreeMap<String, String>) -> Pending {
+    let (now, config) = (&planned.pending, &planned.document.config);
+    let is_open = |one: &Bytes| undone.contains_key(&one.volume) || !now.bytes.contains(one);
+    let is_short = |one: &Grown| undone.contains_key(&one.volume) || !now.grown.contains(one);
+    Pending {
+        bytes: open.bytes.into_iter().filter(|one| is_open(one) && !is_named(config, one)).collect(),
+        grown: open.grown.into_iter().filter(is_short).collect(),
+    }
+}
+
+/// What waits for a disk has a thread of its own.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}
+
+async fn in_time(answer: Answer<'_>) -> Result<(), LiveError> {
+    tokio::time::timeout(LIVE_TIME, answer).await.unwrap_or_else(|_| {
+        let message = format!("the data plane did not answer within {} seconds", LIVE_TIME.as_secs());
+        Err(LiveError { is_late: true, ..LiveError::new(message, "see the log of the node") })
+    })
+}

@@ -1,0 +1,195 @@
+//! What is known about who may come in, for as long as the node runs.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Problem;
+use super::actor::{Actor, Peer};
+use crate::audit::{Audit, Entry};
+use crate::moment::Moment;
+use crate::people::hashing::Hashing;
+use crate::people::sessions::limiter::Limiter;
+use crate::people::sessions::{Session, SessionSecret, Sessions};
+use crate::people::store::{PeopleError, Store, StoreError};
+use crate::people::token::Digest;
+use crate::people::{Change, MAX_TOKENS, People, Token, USED_GRAIN_S};
+
+/// Where somebody is; nowhere else than here on the socket.
+fn address(actor: &Actor) -> Option<IpAddr> {
+    match actor.from {
+        Peer::Local { .. } => None,
+        Peer::Remote { address, .. } => Some(address.ip()),
+    }
+}
+
+/// Why the doors stay closed.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
+    /// It is not known who may come in.
+    #[error(transparent)]
+    People(#[from] PeopleError),
+    /// It cannot be kept who changed what.
+    #[error(
+        "the audit log cannot be opened: {0}; hint: the user who runs the node needs to read and write the audit.log files in its data directory"
+    )]
+    Audit(#[source] io::Error),
+}
+
+/// Users and tokens of the node that runs, and the log of what they do.
+#[derive(Clone)]
+pub struct Access(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    sessions: Mutex<Sessions>,
+    limiter: Mutex<Limiter>,
+    hashing: Hashing,
+    audit: Audit,
+    /// The user of the node.
+    me: u32,
+    /// When it was last tried to note that a token is used.
+    noted: Mutex<HashMap<Digest, Moment>>,
+}
+
+impl Access {
+    /// As the data directory has it, of which this process has the lock.
+    pub fn open(data: &Path) -> Result<Access, AccessError> {
+        let store = Store::open(data)?;
+        let audit = Audit::open(data).map_err(AccessError::Audit)?;
+        let me = rustix::process::geteuid().as_raw();
+        Ok(Access(Arc::new(Inner {
+            store,
+            sessions: Mutex::default(),
+            limiter: Mutex::default(),
+            hashing: Hashing::default(),
+            audit,
+            me,
+            noted: Mutex::default(),
+        })))
+    }
+
+    /// The user of the node.
+    pub fn me(&self) -> u32 {
+        self.0.me
+    }
+
+    /// Who there is now.
+    pub fn people(&self) -> Arc<People> {
+        self.0.store.people()
+    }
+
+    /// Where passwords are hashed.
+    pub(super) fn hashing(&self) -> &Hashing {
+        &self.0.hashing
+    }
+
+    /// Changes people, and keeps that.
+    pub(super) async fn change(&self, change: Change) -> Result<Arc<People>, Problem> {
+        let access = self.clone();
+        let changing = tokio::task::spawn_blocking(move || access.0.store.change(change));
+        let changed = changing.await.map_err(|_| Problem::late("the change was not made to its end"))?;
+        Ok(changed?)
+    }
+
+    /// Notes that a token is used, once in a while and in the background: nobody waits for a disk to look at something.
+    pub fn note_use(&self, token: &Token, now: Moment) {
+        let is_old = |noted: Option<Moment>| noted.is_none_or(|noted| now.since(noted) >= USED_GRAIN_S);
+        if !is_old(token.used) {
+            return;
+        }
+        let mut noted = self.0.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if !is_old(noted.get(&token.sha256).copied()) {
+            return;
+        }
+        if noted.len() >= MAX_TOKENS {
+            noted.clear();
+        }
+        noted.insert(token.sha256, now);
+        drop(noted);
+        let change = Change::Used { user: token.user.clone(), name: token.name.clone(), at: now };
+        let access = self.clone();
+        tokio::task::spawn_blocking(move || match access.0.store.change(change) {
+            // One that was revoked meanwhile is used by nobody any more.
+            Ok(_) | Err(StoreError::Refused(_)) => {}
+            Err(error) => tracing::warn!("when a token was used is not noted: {error}"),
+        });
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, Sessions> {
+        self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a session.
+    pub(super) fn begin(&self, secret: &SessionSecret, user: &str, now: Moment) -> Session {
+        self.sessions().begin(secret, user, now);
+        Session { user: user.to_owned(), begun: now, used: now }
+    }
+
+    /// The session that this is, if it is one.
+    pub(super) fn session(&self, secret: &SessionSecret, now: Moment) -> Option<Session> {
+        self.sessions().find(secret, now)
+    }
+
+    /// Ends a session, and says whether there was one.
+    pub(super) fn end(&self, secret: &SessionSecret) -> bool {
+        self.sessions().end(secret)
+    }
+
+    /// Ends all sessions of a user.
+    pub(super) fn end_all_of(&self, user: &str) {
+        self.sessions().end_all_of(user);
+    }
+
+    /// Notes that somebody tries a password, or says how many seconds he has to wait.
+    pub(super) fn attempt(&self, actor: &Actor, name: Option<&str>, now: Moment) -> Result<(), u64> {
+        let mut limiter = self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        limiter.attempt(address(actor), name, now)
+    }
+
+    /// The password was good.
+    pub(super) fn succeeded(&self, actor: &Actor, name: &str) {
+        let mut limiter = self.0.limiter.lock().unwrap_or_else(PoisonError::into_inner);
+        limiter.succeeded(address(actor), name);
+    }
+
+    /// Refuses a change that could not be entered in the audit log.
+    pub(super) async fn ready(&self) -> Result<(), Problem> {
+        self.with_audit(Audit::ready).await.map_err(|error| {
+            tracing::error!("the audit log cannot be written: {error}");
+            Problem::unavailable(format!(
+                "the audit log cannot be written, so that nothing may be changed: {error}"
+            ))
+            .hint("make room in the data directory of the node")
+        })
+    }
+
+    /// Enters what was done, or was not let done.
+    pub(super) async fn enter(&self, entry: Entry) -> Result<u64, Problem> {
+        let done = if entry.status < 300 { "it was done" } else { "it was not done" };
+        self.with_audit(move |audit| audit.enter(entry)).await.map_err(|error| {
+            tracing::error!("the audit log cannot be written: {error}");
+            Problem::unavailable(format!("{done}, but the audit log cannot be written: {error}"))
+                .hint("make room in the data directory of the node; until then nothing more is changed")
+        })
+    }
+
+    /// The newest entries of the audit log, the newest first; only those before an id, if one is given.
+    pub(super) async fn entries(&self, limit: usize, before: Option<u64>) -> Result<Vec<Entry>, Problem> {
+        self.with_audit(move |audit| audit.read(limit, before)).await.map_err(|error| {
+            Problem::unavailable(format!("the audit log cannot be read: {error}"))
+                .hint("see the log of the node")
+        })
+    }
+
+    async fn with_audit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Audit) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let access = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&access.0.audit));
+        done.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+}

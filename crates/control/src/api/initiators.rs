@@ -1,0 +1,47 @@
+//! Who uses the volumes now.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+
+use super::model::{Connection, Initiator, Initiators, Session};
+use super::{Context, Problem};
+use crate::collect::Cores;
+
+/// Lists who uses volumes now, with the sessions of each.
+#[utoipa::path(
+    get, path = "/v1/initiators", tag = "initiators",
+    responses(
+        (status = 200, body = Initiators),
+        (status = 503, body = Problem, description = "The node is stopping.")
+    )
+)]
+pub(super) async fn list(State(context): State<Context>) -> Result<Json<Initiators>, Problem> {
+    let cores = context.collector().cores().await.ok_or_else(|| Problem::late("the node is stopping"))?;
+    Ok(Json(Initiators { initiators: of(cores) }))
+}
+
+/// By protocol, then by name.
+fn of(cores: Cores) -> Vec<Initiator> {
+    let name = |place: &usize| {
+        let figures = cores.volumes.iter().find(|figures| figures.place == *place);
+        figures.map(|figures| figures.name.clone())
+    };
+    let mut initiators: BTreeMap<(&str, String), Vec<Session>> = BTreeMap::new();
+    for user in cores.users {
+        let session = Session {
+            id: user.id,
+            volumes: user.volumes.iter().filter_map(name).collect(),
+            connections: user.connections.into_iter().map(|(from, to)| Connection { from, to }).collect(),
+            shard: user.shard,
+        };
+        initiators.entry((user.protocol, user.initiator)).or_default().push(session);
+    }
+    let initiator = |((protocol, name), sessions): ((&str, String), Vec<Session>)| Initiator {
+        protocol: protocol.to_owned(),
+        name,
+        sessions,
+    };
+    initiators.into_iter().map(initiator).collect()
+}

@@ -1,0 +1,119 @@
+//! One look at the node: all is well, or what to do next.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::model::{Finding, Health, NodeStatus, Pool, PoolState};
+use super::{Context, pools, portals};
+use crate::administration::State as Wished;
+use crate::diff::diff;
+use crate::plan::served;
+
+/// Tells at one look how the node is: all is well, or what to do next.
+#[utoipa::path(get, path = "/v1/status", tag = "node", responses((status = 200, body = NodeStatus)))]
+pub(super) async fn look(State(context): State<Context>) -> Json<NodeStatus> {
+    let state = context.administration().state();
+    let pools = pools::look(&context);
+    let mut findings: Vec<_> = pools.iter().flat_map(of_pool).collect();
+    findings.extend(of_wishes(&context, &state));
+    // Those that are equally bad stay in their order.
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.state));
+    let health = findings.first().map_or(Health::Ok, |finding| finding.state);
+    let (volumes, portals) = (served(&state.running).count(), portals::all(&context).len());
+    Json(NodeStatus {
+        state: health,
+        sentence: sentence(health, &findings, volumes),
+        findings,
+        volumes,
+        pools: pools.len(),
+        portals,
+        version: state.document.version.to_string(),
+    })
+}
+
+fn sentence(health: Health, findings: &[Finding], volumes: usize) -> String {
+    match (health, findings.len(), volumes) {
+        (Health::Ok, _, 0) => {
+            "all is well, and no volume is served yet: `fels volume create` makes one".to_owned()
+        }
+        (Health::Ok, ..) => "all is well".to_owned(),
+        (Health::Warning, 1, _) => "there is something to be seen to".to_owned(),
+        (Health::Warning, count, _) => format!("there are {count} things to be seen to"),
+        (Health::Critical, ..) => "data is lost, or cannot be had".to_owned(),
+    }
+}
+
+fn of_pool(pool: &Pool) -> Vec<Finding> {
+    let name = &pool.name;
+    let finding =
+        |state, hint: String| Finding { state, sentence: format!("pool {name}: {}", pool.sentence), hint };
+    let mut findings = Vec::new();
+    match pool.state {
+        PoolState::Failed => findings
+            .push(finding(Health::Critical, "bring its members back, and start the node again".to_owned())),
+        PoolState::Degraded => findings.push(finding(
+            Health::Warning,
+            format!("see `fels pool status {name}`: bring the member back, or put another one in its place"),
+        )),
+        PoolState::Ok | PoolState::Rebuilding if pool.members.iter().any(|member| member.slow) => findings
+            .push(finding(
+                Health::Warning,
+                format!("look at the slow member, or replace it: fels pool replace {name}"),
+            )),
+        PoolState::Ok | PoolState::Rebuilding => {}
+    }
+    if pool.blocks.lost > 0 {
+        findings.push(Finding {
+            state: Health::Critical,
+            sentence: format!("pool {name} has lost {} blocks since the node was started", pool.blocks.lost),
+            hint: "the log names them; writing them again, as from a backup, makes them good".to_owned(),
+        });
+    }
+    findings
+}
+
+fn of_wishes(context: &Context, state: &Wished) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut warn =
+        |sentence: String, hint: String| findings.push(Finding { state: Health::Warning, sentence, hint });
+    let path = context.told_path(context.administration().store().path());
+    for (name, why) in &state.undone {
+        warn(
+            format!("volume {name} is not as it is wished: {why}"),
+            format!("fels apply -f {path}   tries it again"),
+        );
+    }
+    if context.administration().is_changed_elsewhere() {
+        warn(
+            format!("{path} was changed by hand, and the node does not know it yet"),
+            format!(
+                "fels apply -f {path} --dry-run   says what it would do, and without --dry-run it is done"
+            ),
+        );
+    }
+    let steps = diff(&state.running, &state.document.config).unwrap_or_default();
+    for step in steps.iter().filter(|step| step.is_later()) {
+        warn(format!("this waits {}", step.sentence()), "start the node again when it suits".to_owned());
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sentence_says_how_bad_it_is() {
+        let finding = Finding { state: Health::Warning, sentence: String::new(), hint: String::new() };
+        assert_eq!(sentence(Health::Ok, &[], 1), "all is well");
+        assert!(sentence(Health::Ok, &[], 0).contains("fels volume create"));
+        assert_eq!(
+            sentence(Health::Warning, std::slice::from_ref(&finding), 1),
+            "there is something to be seen to"
+        );
+        assert_eq!(
+            sentence(Health::Warning, &[finding.clone(), finding], 1),
+            "there are 2 things to be seen to"
+        );
+    }
+}

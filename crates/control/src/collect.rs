@@ -1,0 +1,72 @@
+//! What the node measures of itself, brought together for the monitor.
+//!
+//! Cores count by themselves; they are asked for copies by a message, which each answers between two requests. What is known
+//! of pools and of the process is looked up from outside of the cores.
+
+mod pools;
+mod process;
+#[cfg(test)]
+mod tests;
+mod volumes;
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use monitor::metric::{Snapshot, table};
+use plane::live::{Live, User, users};
+use plane::pool::Assembled;
+use plane::shard::Peers;
+use plane::volume::Figures;
+use tokio::sync::oneshot;
+
+/// Takes snapshots of a node that runs.
+pub struct Collector {
+    peers: Peers,
+    pools: Arc<[Assembled]>,
+    begun: Instant,
+}
+
+/// What the cores say.
+#[derive(Debug, Default)]
+pub struct Cores {
+    /// What happened to each volume.
+    pub volumes: Vec<Figures>,
+    /// Who uses them.
+    pub users: Vec<User>,
+}
+
+impl Collector {
+    /// Of a node with these shards and pools, which has just begun to serve.
+    pub fn new(peers: Peers, pools: Arc<[Assembled]>) -> Collector {
+        Collector { peers, pools, begun: Instant::now() }
+    }
+
+    /// Asks the cores; `None` when the node is stopping.
+    pub async fn cores(&self) -> Option<Cores> {
+        let (tell, told) = oneshot::channel();
+        self.peers.tell(0, move |shard| {
+            let ring = shard.ring().clone();
+            ring.spawn(async move {
+                let cores = Cores { volumes: Live::figures(&shard).await, users: users(&shard).await };
+                tell.send(cores).ok();
+            });
+        });
+        told.await.ok()
+    }
+
+    /// All figures of now; `None` when the node is stopping.
+    pub async fn snapshot(&self) -> Option<Snapshot> {
+        let cores = self.cores().await?;
+        let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let uptime = self.begun.elapsed();
+        let mut snapshot = Snapshot::new(unix_s, uptime);
+        volumes::add(&mut snapshot, &cores);
+        for pool in self.pools.iter() {
+            pools::add(&mut snapshot, pool);
+        }
+        process::add(&mut snapshot);
+        snapshot.push(&table::UPTIME, &[], uptime.as_secs_f64());
+        snapshot.push(&table::BUILD, &[env!("CARGO_PKG_VERSION")], 1);
+        Some(snapshot)
+    }
+}

@@ -1,0 +1,46 @@
+//! Pools and their members.
+
+use monitor::metric::{Snapshot, table};
+use plane::pool::{Assembled, Handle, MemberState, MemberStatus, Status};
+
+pub(super) fn add(snapshot: &mut Snapshot, pool: &Assembled) {
+    let status = Handle::new(pool.pool().shared().clone()).status();
+    let name = status.name.as_str();
+    let used = status.bytes.saturating_sub(pool.free_bytes());
+    snapshot.push(&table::POOL_CAPACITY, &[name], status.bytes);
+    snapshot.push(&table::POOL_USED, &[name], used);
+    snapshot.push(&table::POOL_USAGE, &[name], part(used, status.bytes));
+    let degraded = status.members.iter().filter(|member| member.state != MemberState::InSync).count();
+    let state = if status.has_failed { 2 } else { u64::from(degraded > 0) };
+    snapshot.push(&table::POOL_STATE, &[name], state);
+    snapshot.push(&table::POOL_DEGRADED_SLOTS, &[name], degraded as u64);
+    snapshot.push(&table::POOL_CHECKSUM_ERRORS, &[name], status.wrong);
+    snapshot.push(&table::POOL_UNREADABLE, &[name], status.unreadable);
+    snapshot.push(&table::POOL_REPAIRED, &[name], status.repaired);
+    snapshot.push(&table::POOL_UNREPAIRABLE, &[name], status.lost);
+    snapshot.push(&table::POOL_SCRUB_ERRORS, &[name], status.scrub.bad);
+    let verified = if status.scrub.runs { part(status.scrub.rows, status.rows) } else { 1.0 };
+    snapshot.push(&table::POOL_SCRUB_PROGRESS, &[name], verified);
+    // What is acknowledged is in the journals of the members, flushed through their caches: docs/formats/pool.md.
+    snapshot.push(&table::POOL_WRITE_CACHE_SAFE, &[name], 1);
+    for (slot, member) in status.members.iter().enumerate() {
+        add_member(snapshot, &status, slot, member);
+    }
+}
+
+/// What `some` is of `all`.
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn part(some: u64, all: u64) -> f64 {
+    some as f64 / all.max(1) as f64
+}
+
+fn add_member(snapshot: &mut Snapshot, status: &Status, slot: usize, member: &MemberStatus) {
+    let (state, rebuilt) = match member.state {
+        MemberState::InSync => (0, 1.0),
+        MemberState::Rebuilding { rows } => (1, part(rows, status.rows)),
+        MemberState::Out => (2, 0.0),
+    };
+    let labels = [status.name.as_str(), &slot.to_string()];
+    snapshot.push(&table::MEMBER_STATE, &labels, state);
+    snapshot.push(&table::MEMBER_REBUILT, &labels, rebuilt);
+}

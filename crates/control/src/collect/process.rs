@@ -1,0 +1,45 @@
+//! The process itself, as the kernel knows it.
+
+use std::fs;
+use std::time::Duration;
+
+use monitor::metric::{Snapshot, table};
+
+/// What cannot be read is left out: a figure that is not known is not zero.
+pub(super) fn add(snapshot: &mut Snapshot) {
+    let mut whole = 0.0;
+    for (name, seconds) in threads() {
+        whole += seconds;
+        if let Some(shard) = name.strip_prefix("shard-") {
+            snapshot.push(&table::SHARD_CPU, &[shard], seconds);
+        }
+    }
+    snapshot.push(&table::PROCESS_CPU, &[], whole);
+    if let Some(bytes) = resident() {
+        snapshot.push(&table::PROCESS_MEMORY, &[], bytes);
+    }
+    if let Ok(files) = fs::read_dir("/proc/self/fd") {
+        snapshot.push(&table::PROCESS_FILES, &[], files.count() as u64);
+    }
+}
+
+/// The names of all threads and their CPU time in seconds.
+fn threads() -> Vec<(String, f64)> {
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return Vec::new() };
+    let read = |path: std::path::PathBuf| {
+        let name = fs::read_to_string(path.join("comm")).ok()?;
+        // Nanoseconds on a core, nanoseconds of waiting for one, time slices.
+        let times = fs::read_to_string(path.join("schedstat")).ok()?;
+        let nanoseconds: u64 = times.split_whitespace().next()?.parse().ok()?;
+        Some((name.trim().to_owned(), Duration::from_nanos(nanoseconds).as_secs_f64()))
+    };
+    tasks.filter_map(|task| read(task.ok()?.path())).collect()
+}
+
+/// Bytes of memory that are resident.
+fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}

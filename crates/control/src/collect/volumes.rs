@@ -1,0 +1,68 @@
+//! Volumes, their layers and who uses them.
+
+use std::collections::BTreeMap;
+
+use monitor::metric::{BUCKETS, Histogram, Snapshot, table};
+use plane::volume::Figures;
+use plane::volume::meter::{VERBS, VerbFigures};
+
+use super::Cores;
+
+/// As [`plane::Verb`] has them.
+const NAMES: [&str; VERBS] = ["read", "write", "flush", "discard", "write_zeroes"];
+
+pub(super) fn add(snapshot: &mut Snapshot, cores: &Cores) {
+    for figures in &cores.volumes {
+        volume(snapshot, figures);
+        layers(snapshot, figures);
+        sessions(snapshot, figures, cores);
+    }
+}
+
+fn volume(snapshot: &mut Snapshot, figures: &Figures) {
+    let name = figures.name.as_str();
+    for (verb, counted) in NAMES.iter().zip(&figures.verbs) {
+        snapshot.push(&table::VOLUME_OPERATIONS, &[name, verb], counted.requests);
+        // Only these move bytes.
+        if matches!(*verb, "read" | "write") {
+            snapshot.push(&table::VOLUME_BYTES, &[name, verb], counted.bytes);
+            snapshot.push(&table::VOLUME_LATENCY, &[name, verb], histogram(counted));
+        }
+    }
+    let errors: u64 = figures.verbs.iter().map(|counted| counted.errors).sum();
+    snapshot.push(&table::VOLUME_ERRORS, &[name], errors);
+    snapshot.push(&table::VOLUME_IN_FLIGHT, &[name], figures.in_flight as u64);
+}
+
+/// Without times, everything was done in the turn in which it came.
+fn histogram(counted: &VerbFigures) -> Histogram {
+    if let Some(times) = &counted.times {
+        return Histogram::of(&times.buckets, u128::from(times.sum));
+    }
+    let mut buckets = [0; BUCKETS];
+    buckets[0] = counted.requests;
+    Histogram::of(&buckets, 0)
+}
+
+fn layers(snapshot: &mut Snapshot, figures: &Figures) {
+    let name = figures.name.as_str();
+    let whole = figures.layers.first().map_or(0.0, |(_, spent)| spent.time.as_secs_f64());
+    for (layer, _, time) in figures.shares() {
+        let own = time.as_secs_f64();
+        snapshot.push(&table::LAYER_TIME, &[name, layer], own);
+        if whole > 0.0 {
+            snapshot.push(&table::LAYER_SHARE, &[name, layer, "mean"], own / whole);
+        }
+    }
+}
+
+fn sessions(snapshot: &mut Snapshot, figures: &Figures, cores: &Cores) {
+    let mut counts: BTreeMap<&str, u64> =
+        ["iscsi", "nvme", "nbd"].into_iter().map(|name| (name, 0)).collect();
+    for user in cores.users.iter().filter(|user| user.volumes.contains(&figures.place)) {
+        *counts.entry(user.protocol).or_default() += 1;
+    }
+    for (protocol, count) in counts {
+        snapshot.push(&table::VOLUME_SESSIONS, &[&figures.name, protocol], count);
+    }
+}

@@ -1,0 +1,40 @@
+//! Files of the node itself beside those that are refused where a path is read.
+
+use super::super::error::Problems;
+use super::super::node::Root;
+use super::super::volume::lexical;
+use super::{plain, uses};
+use crate::audit::is_file_name;
+use crate::people::file::{NEW_PEOPLE_FILE, PEOPLE_FILE};
+use crate::tls::{MADE_FILE, NEW_MADE_FILE};
+use std::ops::Range;
+use std::path::Path;
+
+/// Whether the node keeps something under that name in its data directory.
+fn is_own(name: &str) -> bool {
+    [PEOPLE_FILE, NEW_PEOPLE_FILE, MADE_FILE, NEW_MADE_FILE].contains(&name) || is_file_name(name)
+}
+
+/// No volume, member or socket takes the place of what the node keeps.
+pub(super) fn files(problems: &mut Problems<'_>, root: &Root) {
+    let data = plain(&root.data);
+    let own = |path: &Path| {
+        let path = plain(path);
+        let name = path.file_name()?.to_str()?;
+        (is_own(name) && path.parent() == Some(&lexical(&data))).then(|| name.to_owned())
+    };
+    let mut refuse = |name: &str, span: &Range<usize>, other: &str| {
+        let message = format!("`{name}` in the data directory belongs to the node itself");
+        problems.add_hint(span.clone(), message, format!("take another name, such as \"{other}\""));
+    };
+    for taken in uses(root) {
+        if let Some(name) = own(taken.path) {
+            refuse(&name, taken.span, "demo.img");
+        }
+    }
+    if let Some((nbd, path)) = root.nbd.as_ref().and_then(|nbd| Some((nbd, nbd.nbd.socket.as_ref()?)))
+        && let Some(name) = own(path)
+    {
+        refuse(&name, &nbd.socket_span, "nbd.sock");
+    }
+}

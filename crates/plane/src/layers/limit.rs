@@ -1,0 +1,145 @@
+//! A layer that lets no more through than it is told: requests and bytes a second, over all cores.
+//!
+//! Each of the two is a clock of its own (the generic cell rate algorithm): it says when the next request would be due if all
+//! came evenly, and runs ahead of the real one by the cost of every request that is let in. A request waits until the clock is
+//! no further ahead than `BURST`. One number for all cores, and nobody has to fill a bucket.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ring::{Instant, Ring};
+
+use crate::layers::{Layer, Next};
+use crate::request::{Io, Request, Verb};
+
+/// How far requests may come ahead of their rate: short enough that nobody sees a jump in a graph, long enough that a
+/// deep queue is not torn apart.
+const BURST: Duration = Duration::from_millis(100);
+
+/// What a volume may do. `None` bounds nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Requests a second, flushes aside; not zero.
+    pub iops: Option<u64>,
+    /// Bytes a second that are read or written; not zero.
+    pub bytes_per_second: Option<u64>,
+}
+
+impl Limits {
+    /// Whether nothing is bounded.
+    pub fn is_unlimited(&self) -> bool {
+        *self == Limits::default()
+    }
+}
+
+/// When the next of several evenly spaced things is due, in nanoseconds of the rings' clock.
+#[derive(Debug, Default)]
+struct Clock(AtomicU64);
+
+impl Clock {
+    /// Takes `cost` in; gives when whoever it is for may go on.
+    fn take(&self, now: Instant, cost: u64) -> Instant {
+        let mut seen = self.0.load(Ordering::Relaxed);
+        loop {
+            // A clock that stood still begins anew: what was not used is gone.
+            let due = seen.max(now.as_nanos());
+            let next = due.saturating_add(cost);
+            match self.0.compare_exchange_weak(seen, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Instant::from_nanos(due.saturating_sub(BURST.as_nanos() as u64)),
+                Err(other) => seen = other,
+            }
+        }
+    }
+}
+
+/// The clocks of one volume.
+#[derive(Debug, Default)]
+struct Clocks {
+    requests: Clock,
+    bytes: Clock,
+}
+
+/// Keeps a volume within its limits; clones on all cores share them.
+#[derive(Clone)]
+pub struct Limit {
+    ring: Ring,
+    limits: Limits,
+    clocks: Arc<Clocks>,
+}
+
+/// What the cores of one volume share of its limits.
+#[derive(Clone, Debug, Default)]
+pub struct Limited {
+    limits: Limits,
+    clocks: Arc<Clocks>,
+}
+
+impl Limited {
+    /// Within these limits.
+    pub fn new(limits: Limits) -> Limited {
+        Limited { limits, clocks: Arc::default() }
+    }
+
+    /// The limits.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// The layer of one core.
+    pub fn layer(&self, ring: &Ring) -> Limit {
+        Limit { ring: ring.clone(), limits: self.limits, clocks: self.clocks.clone() }
+    }
+}
+
+impl Limit {
+    /// When a request may go on.
+    fn due(&self, request: &Request) -> Instant {
+        let now = self.ring.now();
+        let cost = |rate: u64, amount: u64| {
+            let nanos = u128::from(amount) * 1_000_000_000 / u128::from(rate.max(1));
+            u64::try_from(nanos).unwrap_or(u64::MAX)
+        };
+        let mut due = now;
+        if let Some(iops) = self.limits.iops {
+            due = due.max(self.clocks.requests.take(now, cost(iops, 1)));
+        }
+        if let (Some(rate), Verb::Read | Verb::Write) = (self.limits.bytes_per_second, request.verb) {
+            due = due.max(self.clocks.bytes.take(now, cost(rate, request.extent.length)));
+        }
+        due
+    }
+
+    fn pass<'a>(&'a self, request: Request, next: Next<'a>) -> Io<'a> {
+        let due = self.due(&request);
+        if due <= self.ring.now() {
+            return next.submit(request);
+        }
+        Io::pending(async move {
+            self.ring.sleep_until(due).await;
+            next.submit(request).await
+        })
+    }
+}
+
+impl Layer for Limit {
+    fn name(&self) -> &'static str {
+        "limit"
+    }
+
+    fn read<'a>(&'a self, request: Request, next: Next<'a>) -> Io<'a> {
+        self.pass(request, next)
+    }
+
+    fn write<'a>(&'a self, request: Request, next: Next<'a>) -> Io<'a> {
+        self.pass(request, next)
+    }
+
+    fn discard<'a>(&'a self, request: Request, next: Next<'a>) -> Io<'a> {
+        self.pass(request, next)
+    }
+
+    fn write_zeroes<'a>(&'a self, request: Request, next: Next<'a>) -> Io<'a> {
+        self.pass(request, next)
+    }
+}
