@@ -48,6 +48,8 @@ pub struct Stage {
     pub control: Rc<Control>,
     /// Where the scenario's choices come from.
     pub random: fastrand::Rng,
+    /// The member of the pool that was lost and has not come back.
+    pub lost: Option<usize>,
     /// Reads everything back after a restart.
     reader: Client,
     /// The ways that workers may take.
@@ -91,6 +93,7 @@ impl Stage {
             clients: (1..=clients).map(|number| Client::new(&world, number)).collect(),
             control: Rc::new(control),
             random,
+            lost: None,
             reader: Client::new(&world, 0),
             crew: Vec::new(),
             world,

@@ -227,14 +227,15 @@ impl PoolCore {
         }
         let (failed, error) = self.write_parts(&batch, number, touched).await;
         self.until(|| shared.is_labelled()).await;
-        // Rows of a member that is being rebuilt are good where no label says so yet: a recovery would not know.
-        let unknown = out | failed | shared.states.rebuilding();
         let unusable = out | failed;
         let mut is_noted = true;
         if !shared.states.all_in_sync() {
             let changes = batch.iter().flat_map(|waiting| rows_of(&waiting.changes.borrow())).collect();
             is_noted = self.note_in_bitmap(changes).await;
         }
+        // Rows of a member that is being rebuilt are good where no label says so yet: a recovery would not know. Asked as late
+        // as this: one that has come in meanwhile may by now be all that is left.
+        let unknown = unusable | shared.states.rebuilding();
         for waiting in batch {
             let changes = waiting.changes.borrow();
             let survives = |change: &Change| {

@@ -17,14 +17,20 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Option<PoolShape> {
     Some(PoolShape { level, members, unit: 4096 << random.u32(0..4) })
 }
 
-/// A member is pulled out, stands still or becomes slow, if the others can do without it.
+/// A member is pulled out, does not take writes or becomes slow, if the others can do without it.
 pub(super) fn lose(stage: &mut Stage) {
     let Some(pool) = stage.server.pool() else { return };
-    let path = member_path(stage.random.usize(0..pool.members));
-    let (machine, way) = (stage.server.machine().clone(), stage.random.u8(0..6));
-    if !stage.server.is_pool_whole() {
+    let member = stage.random.usize(0..pool.members);
+    let (path, way) = (member_path(member), stage.random.u8(0..6));
+    // The pool may not have noticed yet that it lacks one.
+    let lacks_another = stage.lost.is_some_and(|lost| lost != member);
+    if lacks_another || !stage.server.is_pool_whole() {
         return;
     }
+    if way < 4 {
+        stage.lost = Some(member);
+    }
+    let machine = stage.server.machine().clone();
     match way {
         0..3 => machine.detach(&path),
         3 => machine.fail_writes(&path, 0..u64::MAX),
@@ -38,6 +44,7 @@ pub(super) fn give_back(stage: &mut Stage) {
     if stage.random.u8(0..4) == 0 {
         return;
     }
+    stage.lost = None;
     for path in (0..pool.members).map(member_path) {
         stage.server.machine().repair(&path);
         stage.server.machine().attach(&path);

@@ -1,7 +1,7 @@
 //! iSCSI on one core: connections come in, log in, and become part of a session, here or on another core.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, OnceLock};
@@ -94,8 +94,8 @@ pub struct Entrance {
 pub struct Service {
     shard: Rc<Shard>,
     node: Arc<Node>,
-    /// By volume; made when the first session needs one.
-    units: RefCell<HashMap<usize, Rc<LogicalUnit>>>,
+    /// By volume; made when the first session needs one. In order, so that what they have open ends in one order too.
+    units: RefCell<BTreeMap<usize, Rc<LogicalUnit>>>,
     sessions: RefCell<BTreeMap<u16, Rc<Session>>>,
     logins: RefCell<VecDeque<Weak<Login>>>,
     connections: Cell<usize>,
