@@ -3,27 +3,32 @@
 //! Cores count by themselves; they are asked for copies by a message, which each answers between two requests. What is known
 //! of pools and of the process is looked up from outside of the cores.
 
+mod lately;
 mod pools;
 mod process;
 #[cfg(test)]
 mod tests;
 mod volumes;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use monitor::metric::{Snapshot, table};
+use plane::layers::Followed;
 use plane::live::{Live, User, users};
 use plane::pool::Assembled;
 use plane::shard::Peers;
 use plane::volume::Figures;
 use tokio::sync::oneshot;
 
+use lately::Lately;
+
 /// Takes snapshots of a node that runs.
 pub struct Collector {
     peers: Peers,
     pools: Arc<[Assembled]>,
     begun: Instant,
+    lately: Mutex<Lately>,
 }
 
 /// What the cores say.
@@ -38,7 +43,7 @@ pub struct Cores {
 impl Collector {
     /// Of a node with these shards and pools, which has just begun to serve.
     pub fn new(peers: Peers, pools: Arc<[Assembled]>) -> Collector {
-        Collector { peers, pools, begun: Instant::now() }
+        Collector { peers, pools, begun: Instant::now(), lately: Mutex::default() }
     }
 
     /// Asks the cores; `None` when the node is stopping.
@@ -54,13 +59,19 @@ impl Collector {
         told.await.ok()
     }
 
+    /// What followed requests of each volume did in the last five to ten minutes.
+    pub fn lately(&self, cores: &Cores) -> Vec<Followed> {
+        let mut lately = self.lately.lock().unwrap_or_else(PoisonError::into_inner);
+        lately.look(&cores.volumes, self.begun.elapsed())
+    }
+
     /// All figures of now; `None` when the node is stopping.
     pub async fn snapshot(&self) -> Option<Snapshot> {
         let cores = self.cores().await?;
         let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let uptime = self.begun.elapsed();
         let mut snapshot = Snapshot::new(unix_s, uptime);
-        volumes::add(&mut snapshot, &cores);
+        volumes::add(&mut snapshot, &cores, &self.lately(&cores));
         for pool in self.pools.iter() {
             pools::add(&mut snapshot, pool);
         }

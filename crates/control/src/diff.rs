@@ -371,6 +371,7 @@ fn sections(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
     later(running.nbd != wished.nbd, "[nbd] as it is written then".to_owned());
     later(running.nvme != wished.nvme, "[nvme] as it is written then".to_owned());
     later(running.http != wished.http, "[http] as it is written then".to_owned());
+    later(running.munin != wished.munin, "[munin] as it is written then".to_owned());
 }
 
 /// What runs once the steps of a diff were done: all that is wished, but for what waits for the next start, and for volumes of which

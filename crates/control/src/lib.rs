@@ -9,6 +9,7 @@ pub mod diff;
 pub mod live;
 pub mod moment;
 pub mod node;
+pub mod observe;
 pub mod offline;
 pub mod people;
 mod plan;

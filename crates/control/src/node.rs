@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use monitor::metric::INTERVAL;
 use plane::core::{Congestion, Core, Portals, Prepared, close_pools, drain, prepare};
 use plane::limits::DRAIN_TIME;
 use plane::pool::Assembled;
@@ -13,8 +14,10 @@ use ring::{Notify, Options, Reactor};
 
 use crate::administration::Administration;
 use crate::api;
+use crate::collect::Collector;
 use crate::config::Config;
 use crate::live::Plane;
+use crate::observe::{Observer, Observing, serve_munin};
 use crate::plan::{plan, served};
 use crate::state::DataDirectory;
 use crate::store::pending::settle_files;
@@ -33,6 +36,9 @@ pub struct Node {
     peers: Peers,
     threads: Vec<JoinHandle<()>>,
     api: api::Server,
+    observer: Observer,
+    observing: Observing,
+    munin: Vec<monitor::munin::Server>,
     _data: DataDirectory,
 }
 
@@ -117,16 +123,30 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     tell_of_volumes(config, &prepared);
     warn_of_pools_for_measuring(config);
     let live = Arc::new(Plane::new(peers.clone(), prepared.pools.clone(), data.node_id()));
-    let (is_pending, http) = (!pending.is_empty(), config.http.clone());
+    let (is_pending, http, munin) = (!pending.is_empty(), config.http.clone(), config.munin.clone());
     let administration = Arc::new(Administration::new(store, document, &data, live, pending));
     if is_pending {
         settle_pools(&administration)?;
     }
-    let context = api::Context::new(prepared.pools.clone(), peers.clone(), administration, portals.clone());
+    let observer = Observer::new(Collector::new(peers.clone(), prepared.pools.clone()), data.path());
+    let context = api::Context::new(
+        prepared.pools.clone(),
+        peers.clone(),
+        administration,
+        portals.clone(),
+        observer.clone(),
+    );
+    let observing = Observing::start(observer.clone(), INTERVAL).map_err(|error| StartError {
+        message: format!("no thread that observes the node: {error}"),
+        hint: Some("raise the limits of processes and open files (ulimit -u, -n)".into()),
+    })?;
+    let munin = munin.map(|munin| serve_munin(&munin, &observer)).transpose();
+    let munin = munin.map_err(|error| StartError::from_text(&error))?.unwrap_or_default();
     let api =
         api::start(data.path(), http.as_ref(), context).map_err(|error| StartError::from_text(&error))?;
-    tell_of_doors(&api);
-    Ok(Node { portals, pools: prepared.pools, peers, threads, api, _data: data })
+    tell_of_doors(&api, &munin);
+    let pools = prepared.pools;
+    Ok(Node { portals, pools, peers, threads, api, observer, observing, munin, _data: data })
 }
 
 /// Says what is served, and what not over which protocol.
@@ -157,14 +177,17 @@ fn tell_of_volumes(config: &Config, prepared: &Prepared) {
     }
 }
 
-/// Says where it is administered.
-fn tell_of_doors(api: &api::Server) {
+/// Says where it is administered, and watched.
+fn tell_of_doors(api: &api::Server, munin: &[monitor::munin::Server]) {
     tracing::info!("administered on {}", api.path().display());
     for address in api.http() {
         tracing::info!(
             "administered on {address}, {}",
             if api.is_encrypted() { "with TLS" } else { "without TLS" }
         );
+    }
+    for server in munin {
+        tracing::info!("polled by masters of Munin on {}", server.address());
     }
 }
 
@@ -319,6 +342,16 @@ impl Node {
         &self.pools
     }
 
+    /// What it sees of itself.
+    pub fn observer(&self) -> &Observer {
+        &self.observer
+    }
+
+    /// Where masters of Munin poll it.
+    pub fn munin(&self) -> impl Iterator<Item = std::net::SocketAddr> {
+        self.munin.iter().map(monitor::munin::Server::address)
+    }
+
     /// The control API, as it is served.
     pub fn api(&self) -> &api::Server {
         &self.api
@@ -333,6 +366,8 @@ impl Node {
     /// ends.
     pub fn shutdown(mut self) -> Result<(), ShutdownError> {
         self.api.stop();
+        self.observing.stop();
+        self.munin.clear();
         let deadline = Instant::now() + DRAIN_TIME;
         let count = self.threads.len();
         let drained = self.on_every(|shard, done| {

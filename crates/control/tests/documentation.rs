@@ -36,6 +36,7 @@ fn every_example_in_the_documentation_is_taken() {
         ("docs/guides/chap.md", 2),
         ("docs/guides/nbd.md", 1),
         ("docs/guides/pools.md", 2),
+        ("docs/guides/monitoring.md", 1),
     ] {
         let text = page(path);
         let mut count = 0;
@@ -66,6 +67,7 @@ fn the_links_of_the_pages_lead_somewhere() {
         "docs/guides/nbd.md",
         "docs/guides/pools.md",
         "docs/guides/people.md",
+        "docs/guides/monitoring.md",
         "docs/guides/volumes.md",
         "docs/formats/store.md",
         "docs/reference/commands.md",

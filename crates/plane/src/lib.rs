@@ -3,6 +3,7 @@
 //! Read from the top: [`session`] turns frames into [`request`]s, [`volume`] finds the stack for a name,
 //! [`layers`] pass requests down, [`disk`] is where bytes live. Imports only point down.
 
+mod buckets;
 pub mod core;
 pub mod disk;
 pub mod error;

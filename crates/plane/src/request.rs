@@ -65,6 +65,8 @@ bitflags::bitflags! {
         const TRACED = 4;
         /// Zeroes are made without writing them out, or refused as unsupported before anything is done.
         const FAST = 8;
+        /// Where the times of a traced request are kept: the stack that it enters says it.
+        const SLOT = 0xF0;
     }
 }
 

@@ -27,6 +27,13 @@ pub enum Peer {
     },
 }
 
+impl Peer {
+    /// Whether it is on this machine.
+    pub fn is_near(&self) -> bool {
+        matches!(self, Self::Local { .. } | Self::Remote { is_loopback: true, .. })
+    }
+}
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -111,12 +118,16 @@ impl fmt::Display for Actor {
 pub enum Least {
     /// Whoever it is.
     Anybody,
+    /// Who is on this machine, whoever it is, and viewers.
+    Near,
     /// Who has that role, or a higher one.
     Role(Role),
     /// The user that the path names, and admins.
     Own,
 }
 
+/// Who may see the figures of the node.
+pub const NEAR: Least = Least::Near;
 /// Who may look.
 pub const VIEWER: Least = Least::Role(Role::Viewer);
 /// Who may change things.
@@ -131,6 +142,7 @@ impl Least {
     pub fn name(self) -> &'static str {
         match self {
             Self::Anybody => "anybody",
+            Self::Near => "near",
             Self::Role(role) => role.name(),
             Self::Own => "own",
         }
@@ -140,6 +152,8 @@ impl Least {
     pub fn refusal(self, actor: &Actor, named: Option<&str>) -> Option<Problem> {
         let needed = match self {
             Self::Anybody => return None,
+            Self::Near if actor.from.is_near() => return None,
+            Self::Near => Role::Viewer,
             Self::Role(needed) => needed,
             Self::Own if named.is_some() && actor.user() == named => return None,
             Self::Own => Role::Admin,
@@ -214,6 +228,21 @@ mod tests {
         assert!(!own(&token("alice", Role::Operator), None), "a path that names nobody is nobody's own");
         assert!(!own(&actor(Who::Nobody, Some(Role::Viewer)), None));
         assert!(own(&actor(Who::Local { uid: 0 }, Some(Role::Admin)), Some("bob")));
+    }
+
+    #[test]
+    fn figures_are_for_this_machine_and_for_viewers() {
+        let from = |is_loopback| Peer::Remote {
+            address: "127.0.0.1:4000".parse().unwrap(),
+            is_loopback,
+            is_encrypted: false,
+        };
+        let refusal =
+            |is_loopback, who, role| NEAR.refusal(&Actor { who, from: from(is_loopback), role }, None);
+        assert_eq!(refusal(true, Who::Nobody, None), None);
+        assert_eq!(refusal(false, Who::Nobody, None).unwrap().status, 401);
+        assert_eq!(refusal(false, token("alice", Role::Viewer).who, Some(Role::Viewer)), None);
+        assert_eq!(NEAR.refusal(&actor(Who::Local { uid: 0 }, Some(Role::Admin)), None), None);
     }
 
     #[test]

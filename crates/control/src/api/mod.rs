@@ -15,6 +15,7 @@ mod http;
 mod initiators;
 mod jobs;
 mod listener;
+mod metrics;
 pub mod model;
 mod patient;
 pub mod people;
@@ -50,6 +51,7 @@ use axum::extract::FromRef;
 use crate::administration::Administration;
 use crate::audit::note;
 use crate::collect::Collector;
+use crate::observe::Observer;
 
 /// What the rooms of the API work with: the running node.
 #[derive(Clone)]
@@ -58,7 +60,7 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     pools: Arc<[Assembled]>,
     peers: Peers,
-    collector: Collector,
+    observer: Observer,
     administration: Arc<Administration>,
     /// Where the node listens.
     portals: plane::core::Portals,
@@ -116,18 +118,18 @@ impl FromRef<House> for Access {
 }
 
 impl Context {
-    /// Of a node with these pools, whose first shard opens members, and which listens on these portals.
+    /// Of a node with these pools, whose first shard opens members, which listens on these portals and sees this of itself.
     pub fn new(
         pools: Arc<[Assembled]>,
         peers: Peers,
         administration: Arc<Administration>,
         portals: plane::core::Portals,
+        observer: Observer,
     ) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
-        let collector = Collector::new(peers.clone(), pools.clone());
         let turn = Arc::default();
-        Context(Arc::new(Inner { pools, peers, collector, administration, portals, turn, directory }))
+        Context(Arc::new(Inner { pools, peers, observer, administration, portals, turn, directory }))
     }
 
     fn administration(&self) -> &Administration {
@@ -165,8 +167,12 @@ impl Context {
         Ok(Json(change))
     }
 
+    fn observer(&self) -> &Observer {
+        &self.0.observer
+    }
+
     fn collector(&self) -> &Collector {
-        &self.0.collector
+        self.0.observer.collector()
     }
 
     fn peers(&self) -> &Peers {

@@ -11,13 +11,13 @@ use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 
 use super::access::Access;
-use super::actor::{ADMIN, Least, OPERATOR, OWN, VIEWER};
+use super::actor::{ADMIN, Least, NEAR, OPERATOR, OWN, VIEWER};
 use super::guard::{Guard, guard};
 use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
 use super::{
-    Context, House, Problem, audit, configuration, initiators, jobs, model, people, pools, portals, status,
-    volumes,
+    Context, House, Problem, audit, configuration, initiators, jobs, metrics, model, people, pools,
+    portals, status, volumes,
 };
 
 /// How long a request may take: longer than a member may be silent before it is out.
@@ -53,6 +53,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
         configuration::replace,
         portals::list,
         status::look,
+        metrics::text,
         jobs::list,
         initiators::list,
         people::login::login,
@@ -126,6 +127,7 @@ pub(super) fn ways() -> Ways {
         .get("/v1/configuration/volumes/{volume}", VIEWER, configuration::volume)
         .get("/v1/portals", VIEWER, portals::list)
         .get("/v1/status", VIEWER, status::look)
+        .get("/metrics", NEAR, metrics::text)
         .get("/v1/jobs", VIEWER, jobs::list)
         .get("/v1/initiators", VIEWER, initiators::list)
         .post("/v1/login", Least::Anybody, people::login::login)

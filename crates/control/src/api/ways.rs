@@ -149,7 +149,12 @@ pub(super) fn describe(document: &mut OpenApi, ways: &[Way]) {
 
 fn secure(operation: &mut Operation, least: Least) {
     let by = |scheme: &str| SecurityRequirement::new(scheme, Vec::<String>::new());
-    let needed = if least == Least::Anybody { Vec::new() } else { vec![by("token"), by("session")] };
+    let needed = match least {
+        Least::Anybody => Vec::new(),
+        // Nothing is an alternative, too.
+        Least::Near => vec![SecurityRequirement::default(), by("token"), by("session")],
+        Least::Role(_) | Least::Own => vec![by("token"), by("session")],
+    };
     operation.security = Some(needed);
     let extensions = operation.extensions.get_or_insert_default();
     extensions.insert("x-least-role".to_owned(), least.name().into());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use monitor::metric::{BUCKETS, Family, Histogram, Snapshot, Value, table};
-use plane::layers::Spent;
+use plane::layers::{Alike, Followed, Spent};
 use plane::live::User;
 use plane::volume::Figures;
 use plane::volume::meter::{self, Times, VerbFigures};
@@ -35,6 +35,7 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
     times.sum = 6_000_000;
     let read = VerbFigures { requests: 3, bytes: 3 * 4096, errors: 1, times: Some(times) };
     let write = VerbFigures { requests: 5, bytes: 5 * 512, errors: 0, times: None };
+    let alike = |bucket, requests, limit, disk| Alike { bucket, requests, own: vec![limit, disk * requests] };
     let spent = |millis| Spent { requests: 1, time: Duration::from_millis(millis) };
     let none = VerbFigures::default;
     let figures = Figures {
@@ -43,6 +44,7 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
         verbs: [read, write, none(), none(), none()],
         in_flight: 2,
         layers: vec![("limit", spent(8)), ("disk", spent(6))],
+        followed: Followed(vec![alike(7, 99, 0, 1000), alike(90, 1, 99_000, 0)]),
     };
     let user = |protocol, volumes| User {
         protocol,
@@ -55,14 +57,17 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
     let users =
         vec![user("iscsi", vec![4]), user("nvme", vec![3, 4]), user("nvme", vec![3]), user("iscsi", vec![])];
     let mut snapshot = Snapshot::new(0, Duration::ZERO);
-    volumes::add(&mut snapshot, &Cores { volumes: vec![figures], users });
+    let lately = [figures.followed.clone()];
+    volumes::add(&mut snapshot, &Cores { volumes: vec![figures], users }, &lately);
     let number = |family, labels: &[&str]| number(&snapshot, family, labels);
     assert_eq!(number(&table::VOLUME_OPERATIONS, &["demo", "read"]), Some(3.0));
     assert_eq!(number(&table::VOLUME_BYTES, &["demo", "write"]), Some(2560.0));
     assert_eq!(number(&table::VOLUME_ERRORS, &["demo"]), Some(1.0));
     assert_eq!(number(&table::VOLUME_IN_FLIGHT, &["demo"]), Some(2.0));
-    assert_eq!(number(&table::LAYER_SHARE, &["demo", "limit", "mean"]), Some(0.25));
-    assert_eq!(number(&table::LAYER_SHARE, &["demo", "disk", "mean"]), Some(0.75));
+    assert_eq!(number(&table::LAYER_TIME, &["demo", "limit"]), Some(0.002));
+    assert_eq!(number(&table::LAYER_TIME, &["demo", "disk"]), Some(0.006));
+    assert_eq!(number(&table::LAYER_SHARE, &["demo", "disk", "mean"]), Some(0.5));
+    assert_eq!(number(&table::LAYER_SHARE, &["demo", "disk", "p99"]), Some(0.0));
     assert_eq!(number(&table::VOLUME_SESSIONS, &["demo", "iscsi"]), Some(1.0));
     assert_eq!(number(&table::VOLUME_SESSIONS, &["demo", "nvme"]), Some(1.0));
     assert_eq!(number(&table::VOLUME_SESSIONS, &["demo", "nbd"]), Some(0.0));

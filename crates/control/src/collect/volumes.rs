@@ -1,8 +1,10 @@
 //! Volumes, their layers and who uses them.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use monitor::metric::{BUCKETS, Histogram, Snapshot, table};
+use plane::layers::Followed;
 use plane::volume::Figures;
 use plane::volume::meter::{VERBS, VerbFigures};
 
@@ -11,10 +13,10 @@ use super::Cores;
 /// As [`plane::Verb`] has them.
 const NAMES: [&str; VERBS] = ["read", "write", "flush", "discard", "write_zeroes"];
 
-pub(super) fn add(snapshot: &mut Snapshot, cores: &Cores) {
-    for figures in &cores.volumes {
+pub(super) fn add(snapshot: &mut Snapshot, cores: &Cores, lately: &[Followed]) {
+    for (figures, lately) in cores.volumes.iter().zip(lately) {
         volume(snapshot, figures);
-        layers(snapshot, figures);
+        layers(snapshot, figures, lately);
         sessions(snapshot, figures, cores);
     }
 }
@@ -44,16 +46,25 @@ fn histogram(counted: &VerbFigures) -> Histogram {
     Histogram::of(&buckets, 0)
 }
 
-fn layers(snapshot: &mut Snapshot, figures: &Figures) {
+fn layers(snapshot: &mut Snapshot, figures: &Figures, lately: &Followed) {
     let name = figures.name.as_str();
-    let whole = figures.layers.first().map_or(0.0, |(_, spent)| spent.time.as_secs_f64());
     for (layer, _, time) in figures.shares() {
-        let own = time.as_secs_f64();
-        snapshot.push(&table::LAYER_TIME, &[name, layer], own);
-        if whole > 0.0 {
-            snapshot.push(&table::LAYER_SHARE, &[name, layer, "mean"], own / whole);
+        snapshot.push(&table::LAYER_TIME, &[name, layer], time.as_secs_f64());
+    }
+    for (of, followed) in [("mean", lately), ("p99", &lately.slowest(100))] {
+        for ((layer, _), share) in figures.layers.iter().zip(shares(&followed.means())) {
+            snapshot.push(&table::LAYER_SHARE, &[name, layer, of], share);
         }
     }
+}
+
+/// What each of some times is of all of them; nothing where there was no time.
+pub(crate) fn shares(times: &[Duration]) -> Vec<f64> {
+    let whole: Duration = times.iter().sum();
+    if whole.is_zero() {
+        return Vec::new();
+    }
+    times.iter().map(|time| time.as_secs_f64() / whole.as_secs_f64()).collect()
 }
 
 fn sessions(snapshot: &mut Snapshot, figures: &Figures, cores: &Cores) {

@@ -7,6 +7,7 @@ mod pools;
 use super::Machine;
 use super::error::Problems;
 use super::http::ReadHttp;
+use super::munin::ReadMunin;
 use super::nbd::ReadNbd;
 use super::node::Root;
 use super::nvme::ReadNvme;
@@ -33,14 +34,18 @@ pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) 
     portals(problems, root);
     exposure(problems, root);
     if let Some(nbd) = &root.nbd {
-        is_local(problems, nbd.portals(), "NBD has no authentication");
+        is_local(problems, nbd.portals(), "NBD has no authentication", BY_ISCSI);
         nbd_socket(problems, nbd, root);
     }
     if let Some(http) = &root.http {
         http::is_guarded(problems, http, &root.data);
     }
+    if let Some(munin) = &root.munin {
+        let hint = "listen on 127.0.0.1, and let the master in by ssh: `address ssh://HOST/bin/nc 127.0.0.1 4949` in its munin.conf";
+        is_local(problems, munin.portals(), "Munin asks nobody who he is", hint);
+    }
     if let Some(nvme) = &root.nvme {
-        is_local(problems, nvme.portals(), "NVMe has no authentication yet");
+        is_local(problems, nvme.portals(), "NVMe has no authentication yet", BY_ISCSI);
         subsystems(problems, &root.volumes);
     }
 }
@@ -132,7 +137,8 @@ fn portals(problems: &mut Problems<'_>, root: &Root) {
     let nbd = root.nbd.iter().flat_map(ReadNbd::portals);
     let nvme = root.nvme.iter().flat_map(ReadNvme::portals);
     let http = root.http.iter().flat_map(ReadHttp::portals);
-    let portals: Vec<_> = iscsi.chain(nbd).chain(nvme).chain(http).collect();
+    let munin = root.munin.iter().flat_map(ReadMunin::portals);
+    let portals: Vec<_> = iscsi.chain(nbd).chain(nvme).chain(http).chain(munin).collect();
     for (index, (portal, span)) in portals.iter().enumerate() {
         if portal.port() == 0 {
             continue;
@@ -149,18 +155,22 @@ fn portals(problems: &mut Problems<'_>, root: &Root) {
     }
 }
 
+/// What to do for those who are elsewhere.
+const BY_ISCSI: &str = "listen on 127.0.0.1, and let others in by iSCSI with CHAP or by a tunnel";
+
 /// What asks nobody who he is, is for this machine only.
 fn is_local<'r>(
     problems: &mut Problems<'_>,
     portals: impl Iterator<Item = (&'r SocketAddr, &'r Range<usize>)>,
     lack: &str,
+    hint: &str,
 ) {
     for (portal, span) in portals {
         if !portal.ip().to_canonical().is_loopback() {
             problems.add_hint(
                 span.clone(),
                 format!("{portal} can be reached from other machines, and {lack}"),
-                "listen on 127.0.0.1, and let others in by iSCSI with CHAP or by a tunnel",
+                hint,
             );
         }
     }

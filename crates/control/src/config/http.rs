@@ -11,8 +11,6 @@ use std::path::PathBuf;
 
 /// Where the control API is found without a wish.
 const PORT: u16 = 8420;
-/// Addresses at most: each keeps one of the connections that they share ready for who comes next.
-const MAX_ADDRESSES: usize = 16;
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -66,22 +64,8 @@ pub(super) fn read(problems: &mut Problems<'_>, value: Option<Value<'_>>) -> Opt
     let table = value?.table(problems, "a section", "in [http]", KEYS)?;
     let files_span = table.value("certificate").map_or(table.span(), Value::span);
     let files = read_files(problems, &table);
-    let ReadPortals { listen, spans } = match table.value("listen") {
-        None => ReadPortals { listen: vec![portal::loopback(PORT)], spans: Vec::new() },
-        Some(value) if value.is_list() => portal::read(problems, value, PORT, false),
-        Some(value) => {
-            let listen: Vec<_> = portal::one(problems, value, PORT).into_iter().collect();
-            ReadPortals { spans: vec![value.span(); listen.len()], listen }
-        }
-    };
-    if listen.len() > MAX_ADDRESSES {
-        let hint = "listen on all addresses of the machine at once: 0.0.0.0 or [::]";
-        problems.add_hint(
-            table.value("listen").map_or(table.span(), Value::span),
-            format!("`listen` takes at most {MAX_ADDRESSES} addresses"),
-            hint,
-        );
-    }
+    let hint = "listen on all addresses of the machine at once: 0.0.0.0 or [::]";
+    let ReadPortals { listen, spans } = portal::one_or_several(problems, &table, PORT, hint);
     Some(ReadHttp { http: Http { listen, files }, listen_spans: spans, files_span })
 }
 

@@ -14,13 +14,14 @@ pub struct Key {
 }
 
 /// Every section by its title, with its keys, in the order of the reference.
-pub fn sections() -> [(&'static str, &'static [Key]); 12] {
+pub fn sections() -> [(&'static str, &'static [Key]); 13] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
         ("[nbd]", super::nbd::KEYS),
         ("[nvme]", super::nvme::KEYS),
         ("[http]", super::http::KEYS),
+        ("[munin]", super::munin::KEYS),
         ("[[pool]]", super::pool::KEYS),
         ("members", super::pool::MEMBER_KEYS),
         ("spinning", super::spinning::KEYS),

@@ -1,8 +1,8 @@
 //! The configuration file: read, checked as a whole, and turned into plain types.
 //!
 //! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nbd` the section `[nbd]`, `nvme` the
-//! section `[nvme]`, `http` the section `[http]`, `pool` each `[[pool]]`, `spinning` the disks that
-//! their members behave like, `volume` each `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
+//! section `[nvme]`, `http` the section `[http]`, `munin` the section `[munin]`, `pool` each `[[pool]]`, `spinning` the disks
+//! that their members behave like, `volume` each `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
 //! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
 //! test. What concerns several sections stands in `check`.
 //!
@@ -16,6 +16,7 @@ mod error;
 mod http;
 mod iscsi;
 mod key;
+mod munin;
 mod nbd;
 mod node;
 mod nvme;
@@ -35,6 +36,7 @@ pub use error::{ConfigError, ConfigErrors, Location};
 pub use http::Http;
 pub use iscsi::Iscsi;
 pub use key::{Key, reference_table, sections};
+pub use munin::Munin;
 pub use nbd::Nbd;
 pub use nvme::{NQN_PREFIX, Namespace, Nvme};
 pub use pool::{Member, Pool};
@@ -65,6 +67,8 @@ pub struct Config {
     pub nvme: Option<Nvme>,
     /// Where it is administered over TCP, if anywhere.
     pub http: Option<Http>,
+    /// Where masters of Munin poll it, if anywhere.
+    pub munin: Option<Munin>,
     /// The pools, in the order of the file.
     pub pools: Vec<Pool>,
     /// The volumes, in the order of the file.

@@ -4,6 +4,7 @@ use super::error::Problems;
 use super::http::{self, ReadHttp};
 use super::iscsi::{self, ReadIscsi};
 use super::key::Key;
+use super::munin::{self, ReadMunin};
 use super::nbd::{self, ReadNbd};
 use super::nvme::{self, ReadNvme};
 use super::pool::{self, ReadPool};
@@ -49,6 +50,12 @@ pub(super) const KEYS: &[Key] = &[
         says: "The control API over HTTP, for other machines and browsers.",
     },
     Key {
+        name: "munin",
+        takes: "the section `[munin]`",
+        default: "none: no master is answered",
+        says: "The node of Munin, for masters that draw its graphs.",
+    },
+    Key {
         name: "pool",
         takes: "sections `[[pool]]`",
         default: "none",
@@ -71,6 +78,7 @@ pub(super) struct Root {
     pub nbd: Option<ReadNbd>,
     pub nvme: Option<ReadNvme>,
     pub http: Option<ReadHttp>,
+    pub munin: Option<ReadMunin>,
     pub pools: Vec<ReadPool>,
     pub volumes: Vec<ReadVolume>,
 }
@@ -93,9 +101,20 @@ impl Root {
         let nbd = nbd::read(problems, table.value("nbd"), &data);
         let nvme = nvme::read(problems, table.value("nvme"));
         let http = http::read(problems, table.value("http"));
+        let munin = munin::read(problems, table.value("munin"));
         let pools = pool::read_all(problems, table.value("pool"), &data);
         let volumes = volume::read_all(problems, table.value("volume"), &data);
-        Self { data, shards: usize::try_from(shards).unwrap_or(1), iscsi, nbd, nvme, http, pools, volumes }
+        Self {
+            data,
+            shards: usize::try_from(shards).unwrap_or(1),
+            iscsi,
+            nbd,
+            nvme,
+            http,
+            munin,
+            pools,
+            volumes,
+        }
     }
 
     pub fn into_config(self) -> Config {
@@ -106,6 +125,7 @@ impl Root {
             nbd: self.nbd.map(|read| read.nbd),
             nvme: self.nvme.map(|read| read.nvme),
             http: self.http.map(|read| read.http),
+            munin: self.munin.map(|read| read.munin),
             pools: self.pools.into_iter().map(|read| read.pool).collect(),
             volumes: self.volumes.into_iter().map(|read| read.volume).collect(),
         }

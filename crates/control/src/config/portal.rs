@@ -29,6 +29,9 @@ pub(super) fn congestion_control(problems: &mut Problems<'_>, table: &Table<'_>)
     CongestionControl::Named(name.to_owned())
 }
 
+/// Addresses of the control API, and of Munin, at most: each keeps a connection ready for who comes next.
+const MAX_ADDRESSES: usize = 16;
+
 /// The portals of a list, with the place of each.
 #[derive(Debug, Default)]
 pub(super) struct ReadPortals {
@@ -39,6 +42,30 @@ pub(super) struct ReadPortals {
 /// The default portal of a protocol.
 pub(super) fn loopback(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
+/// Reads `listen` of those who administer and watch: an address or a list of a few; the usual port on loopback without it. `hint` is for
+/// who wants more of them.
+pub(super) fn one_or_several(
+    problems: &mut Problems<'_>,
+    table: &Table<'_>,
+    port: u16,
+    hint: &str,
+) -> ReadPortals {
+    let Some(value) = table.value("listen") else {
+        return ReadPortals { listen: vec![loopback(port)], spans: Vec::new() };
+    };
+    let read = if value.is_list() {
+        read(problems, value, port, false)
+    } else {
+        let listen: Vec<_> = one(problems, value, port).into_iter().collect();
+        ReadPortals { spans: vec![value.span(); listen.len()], listen }
+    };
+    if read.listen.len() > MAX_ADDRESSES {
+        let message = format!("`listen` takes at most {MAX_ADDRESSES} addresses");
+        problems.add_hint(value.span(), message, hint);
+    }
+    read
 }
 
 /// Reads `listen`. An empty list is refused unless `may_be_empty`. `port` is the usual one, for hints.

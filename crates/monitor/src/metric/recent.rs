@@ -5,6 +5,7 @@ use super::histogram::Histogram;
 use super::snapshot::{Sample, Snapshot, Value};
 use super::table;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is said of histograms "lately" looks back as long as this, at least, and twice as long at most: what asks every
@@ -26,7 +27,7 @@ pub struct Reading {
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// What was measured, and what follows from it.
-    pub snapshot: Snapshot,
+    pub snapshot: Arc<Snapshot>,
     /// The last interval.
     pub readings: Vec<Reading>,
     /// The last minutes of each histogram.
@@ -34,6 +35,12 @@ pub struct View {
 }
 
 impl View {
+    /// The value of a series over the last interval; `None` when it is not known.
+    pub fn reading(&self, series: &str) -> Option<f64> {
+        let reading = self.readings.iter().find(|reading| reading.series == series)?;
+        reading.value.is_finite().then_some(reading.value)
+    }
+
     /// What a histogram has seen in the last five to ten minutes, or since it exists.
     pub fn lately(&self, sample: &Sample) -> Option<&Histogram> {
         self.windows.get(&sample.series(None))
@@ -100,7 +107,7 @@ impl Recent {
         self.previous = values;
         self.previous_at = Some(snapshot.at);
         self.move_base(snapshot.at);
-        View { snapshot, readings, windows }
+        View { snapshot: Arc::new(snapshot), readings, windows }
     }
 
     fn move_base(&mut self, at: Duration) {

@@ -1,11 +1,11 @@
 //! The listener: a thread for each master, and never many of them.
 
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::session::Session;
 use super::{MAX_CONNECTIONS, MAX_LINE_BYTES};
@@ -13,6 +13,8 @@ use crate::metric::View;
 
 /// How long a master may say nothing, or not read: as long as it waits itself.
 const TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a connection may last: a master has asked everything within seconds.
+const LIFETIME: Duration = Duration::from_secs(600);
 /// After an accept that failed for want of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -29,8 +31,11 @@ pub struct Server {
 struct Shared {
     node: String,
     source: Source,
+    lifetime: Duration,
     ends: AtomicBool,
     open: AtomicUsize,
+    /// One answer is made at a time: however many ask, they take no more than one core.
+    turn: Mutex<()>,
     /// By number, so that they can be ended.
     streams: Mutex<Vec<(usize, TcpStream)>>,
 }
@@ -39,13 +44,25 @@ impl Server {
     /// Listens on an address and shows what `source` gives, as the node of this name. Whoever calls has seen to it that
     /// the address is one on which everybody may ask: Munin knows no passwords.
     pub fn start(address: SocketAddr, node: &str, source: Source) -> io::Result<Self> {
+        Self::lasting(address, node, source, LIFETIME)
+    }
+
+    /// The same, with connections that last so long.
+    pub(super) fn lasting(
+        address: SocketAddr,
+        node: &str,
+        source: Source,
+        lifetime: Duration,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             node: node.to_owned(),
             source,
+            lifetime,
             ends: AtomicBool::new(false),
             open: AtomicUsize::new(0),
+            turn: Mutex::default(),
             streams: Mutex::new(Vec::new()),
         });
         let theirs = Arc::clone(&shared);
@@ -77,9 +94,7 @@ impl Drop for Server {
         {
             let _ = acceptor.join();
         }
-        for (_, stream) in
-            self.shared.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner).iter()
-        {
+        for (_, stream) in self.shared.streams.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             // It may have ended by itself.
             let _ = stream.shutdown(Shutdown::Both);
         }
@@ -101,7 +116,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         }
         let Ok(kept) = stream.try_clone() else { continue };
-        let streams = || shared.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let streams = || shared.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams().push((number, kept));
         shared.open.fetch_add(1, Ordering::SeqCst);
         let theirs = Arc::clone(shared);
@@ -118,20 +133,19 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 
 impl Shared {
     fn forget(&self, number: usize) {
-        let mut streams = self.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
         streams.retain(|(other, _)| *other != number);
         self.open.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 fn serve(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.set_nodelay(true)?;
     let mut session = Session::new(&shared.node);
-    let mut writer = stream;
+    let patient = Patient { stream, end: Instant::now() + shared.lifetime };
+    let mut writer = patient;
     writer.write_all(session.greeting().as_bytes())?;
-    let mut reader = BufReader::with_capacity(MAX_LINE_BYTES, stream);
+    let mut reader = BufReader::with_capacity(MAX_LINE_BYTES, patient);
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -140,10 +154,45 @@ fn serve(stream: &TcpStream, shared: &Shared) -> io::Result<()> {
             // The end, or a line that is none.
             return Ok(());
         }
-        let reply = session.line(&String::from_utf8_lossy(&line), &(shared.source)());
+        let reply = {
+            let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            session.line(&String::from_utf8_lossy(&line), &(shared.source)())
+        };
         writer.write_all(reply.text.as_bytes())?;
         if reply.closes {
             return Ok(());
         }
+    }
+}
+
+/// A stream that waits for its peer, but not for ever, whether it says nothing or a byte now and then.
+#[derive(Clone, Copy)]
+struct Patient<'a> {
+    stream: &'a TcpStream,
+    end: Instant,
+}
+
+impl Patient<'_> {
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.end.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left.min(TIMEOUT))) }
+    }
+}
+
+impl Read for Patient<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(into)
+    }
+}
+
+impl Write for Patient<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
     }
 }

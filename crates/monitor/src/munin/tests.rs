@@ -210,3 +210,22 @@ fn there_are_never_many_masters_and_a_server_that_ends_ends_them() {
     }
     assert!(TcpStream::connect(address).is_err());
 }
+
+#[test]
+fn who_says_a_byte_now_and_then_does_not_stay_for_ever() {
+    let shown = Arc::new(view());
+    let source: Source = Arc::new(move || Arc::clone(&shown));
+    let lifetime = Duration::from_millis(200);
+    let server = Server::lasting(([127, 0, 0, 1], 0).into(), "stone", source, lifetime).unwrap();
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let begun = std::time::Instant::now();
+    // Well below the bytes of a line.
+    for _ in 0..MAX_LINE_BYTES / 2 {
+        if stream.write_all(b"l").is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let lasted = begun.elapsed();
+    assert!(lasted >= lifetime && lasted < Duration::from_secs(8), "it lasted {lasted:?}");
+}

@@ -3,6 +3,7 @@
 mod count;
 mod delay;
 mod fault;
+mod follow;
 mod layer;
 mod limit;
 mod passthrough;
@@ -11,6 +12,7 @@ mod stack;
 pub use count::{Count, Counted};
 pub use delay::{Delay, Order, Spindle, Spinning, SpinningDisk, SpinningDiskError};
 pub use fault::{Fault, Faults};
+pub use follow::{Alike, Followed};
 pub use layer::Layer;
 pub use limit::{Limit, Limited, Limits};
 pub use passthrough::Passthrough;

@@ -8,6 +8,7 @@ use ring::{Ring, Shared};
 use crate::disk::Disk;
 use crate::error::Error;
 use crate::layers::Layer;
+use crate::layers::follow::{Book, Followed};
 use crate::request::{Completion, Extent, Flags, Geometry, Io, Request, Run, Verb};
 
 /// Where traced requests spent their time at one level, everything below it included.
@@ -32,6 +33,7 @@ pub struct Stack {
     disk: Box<dyn Disk>,
     disk_geometry: Geometry,
     disk_spent: Cell<Spent>,
+    book: Book,
 }
 
 impl Stack {
@@ -48,7 +50,7 @@ impl Stack {
             })
             .collect();
         levels.reverse();
-        Stack { ring, levels, disk, disk_geometry, disk_spent: Cell::default() }
+        Stack { ring, levels, disk, disk_geometry, disk_spent: Cell::default(), book: Book::default() }
     }
 
     /// Its reactor.
@@ -104,6 +106,11 @@ impl Stack {
         let levels = self.levels.iter().map(|level| (level.layer.name(), level.spent.get()));
         levels.chain([("disk", self.disk_spent.get())])
     }
+
+    /// The same requests by how long they took.
+    pub fn followed(&self) -> Followed {
+        self.book.followed()
+    }
 }
 
 /// The rest of a stack below some layer.
@@ -155,15 +162,31 @@ impl<'a> Next<'a> {
         }
     }
 
-    fn traced(self, request: Request) -> Io<'a> {
+    fn traced(self, mut request: Request) -> Io<'a> {
+        let book = &self.stack.book;
+        let slot = if self.depth == 0 {
+            let slot = book.open(self.stack.levels.len() + 1);
+            request.flags -= Flags::TRACED | Flags::SLOT;
+            let Some(slot) = slot else { return self.enter(request) };
+            request.flags |= slot.flags();
+            Some(slot)
+        } else {
+            None
+        };
         Io::pending(async move {
             let start = self.stack.ring.now();
+            let flags = request.flags;
             let completion: Completion = self.enter(request).await;
+            let time = self.stack.ring.now().since(start);
             let cell = self.stack.levels.get(self.depth).map_or(&self.stack.disk_spent, |level| &level.spent);
             let mut spent = cell.get();
             spent.requests += 1;
-            spent.time += self.stack.ring.now().since(start);
+            spent.time += time;
             cell.set(spent);
+            match slot {
+                Some(slot) => slot.end(time),
+                None => book.add(flags, self.depth, time),
+            }
             completion
         })
     }

@@ -192,6 +192,7 @@ impl Channel {
             verbs: self.meter.figures(),
             in_flight: self.in_flight.borrow().slots.iter().flatten().count(),
             layers: self.stack.borrow().spent().collect(),
+            followed: self.stack.borrow().followed(),
         }
     }
 

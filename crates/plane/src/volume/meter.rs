@@ -8,34 +8,14 @@ use std::time::Duration;
 
 use ring::Instant;
 
-use crate::layers::Spent;
+pub use crate::buckets::{BUCKETS, bucket};
+use crate::layers::{Followed, Spent};
 use crate::request::Verb;
 
 /// Kinds of requests, as [`Verb`] has them.
 pub const VERBS: usize = 5;
-/// What is below `2^LEAST` nanoseconds is one bucket.
-const LEAST: u32 = 10;
-/// What is not below `2^MOST` nanoseconds is one bucket.
-const MOST: u32 = 36;
-/// Each power of two has `2^LINEAR` buckets.
-const LINEAR: u32 = 3;
-/// Buckets of a histogram of times: one below, one above, eight for each power of two between about 1 us and 69 s.
-pub const BUCKETS: usize = (((MOST - LEAST) << LINEAR) + 2) as usize;
 /// One of so many requests is followed through the layers.
 const TRACED: u32 = 64;
-
-/// The bucket of a time in nanoseconds.
-pub const fn bucket(nanoseconds: u64) -> usize {
-    if nanoseconds < 1 << LEAST {
-        return 0;
-    }
-    let power = nanoseconds.ilog2();
-    if power >= MOST {
-        return BUCKETS - 1;
-    }
-    let part = (nanoseconds >> (power - LINEAR)) & ((1 << LINEAR) - 1);
-    (1 + ((power - LEAST) << LINEAR)) as usize + part as usize
-}
 
 /// How long requests of one kind took.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,6 +148,8 @@ pub struct Figures {
     pub in_flight: usize,
     /// The time of some of the requests at each level, everything below it included; top first, the disk last.
     pub layers: Vec<(&'static str, Spent)>,
+    /// The same requests by how long they took.
+    pub followed: Followed,
 }
 
 impl VerbFigures {
@@ -202,6 +184,7 @@ impl Figures {
             mine.add(theirs);
         }
         self.in_flight += other.in_flight;
+        self.followed.add(other.followed);
         // Between two cores that change their layers there are others for a moment.
         for ((_, mine), (_, theirs)) in self.layers.iter_mut().zip(other.layers) {
             mine.requests += theirs.requests;
@@ -284,6 +267,7 @@ mod tests {
             verbs: Default::default(),
             in_flight: 0,
             layers: vec![("limit", spent(10)), ("disk", spent(7))],
+            followed: Followed::default(),
         };
         let shares: Vec<_> = figures.shares().map(|(name, _, time)| (name, time.as_millis())).collect();
         assert_eq!(shares, [("limit", 3), ("disk", 7)]);

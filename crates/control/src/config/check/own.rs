@@ -5,6 +5,7 @@ use super::super::node::Root;
 use super::super::volume::lexical;
 use super::{plain, uses};
 use crate::audit::is_file_name;
+use crate::observe::HISTORY_DIRECTORY;
 use crate::people::file::{NEW_PEOPLE_FILE, PEOPLE_FILE};
 use crate::tls::{MADE_FILE, NEW_MADE_FILE};
 use std::ops::Range;
@@ -20,8 +21,13 @@ pub(super) fn files(problems: &mut Problems<'_>, root: &Root) {
     let data = plain(&root.data);
     let own = |path: &Path| {
         let path = plain(path);
-        let name = path.file_name()?.to_str()?;
-        (is_own(name) && path.parent() == Some(&lexical(&data))).then(|| name.to_owned())
+        let inside = path.strip_prefix(lexical(&data)).ok()?;
+        // The history has a directory for itself.
+        if inside.starts_with(HISTORY_DIRECTORY) {
+            return Some(HISTORY_DIRECTORY.to_owned());
+        }
+        let name = inside.to_str()?;
+        is_own(name).then(|| name.to_owned())
     };
     let mut refuse = |name: &str, span: &Range<usize>, other: &str| {
         let message = format!("`{name}` in the data directory belongs to the node itself");

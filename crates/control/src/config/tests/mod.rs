@@ -32,6 +32,8 @@ referrals = ["192.0.2.7:8009", "[2001:db8::7]:8009"]
 congestion_control = "dctcp"
 [http]
 listen = "127.0.0.1:8420"
+[munin]
+listen = "127.0.0.1:4949"
 [[pool]]
 name = "tank"
 raid = "raid6"
@@ -108,6 +110,18 @@ fn nothing_is_a_node_on_loopback_with_the_defaults() {
     assert!(config.iscsi.discovery_chap.is_empty());
     assert!(config.volumes.is_empty());
     assert!(config.nbd.is_none(), "NBD is not served unless it is asked for");
+}
+
+#[test]
+fn masters_of_munin_are_answered_where_that_is_asked_for() {
+    let listen = |text: &str| read(text).munin.unwrap().listen;
+    let usual: std::net::SocketAddr = "127.0.0.1:4949".parse().unwrap();
+    assert!(read("").munin.is_none());
+    assert_eq!(listen("[munin]"), [usual]);
+    assert_eq!(
+        listen("[munin]\nlisten = [\"127.0.0.1:4949\", \"[::1]:0\"]"),
+        [usual, "[::1]:0".parse().unwrap()]
+    );
 }
 
 #[test]
