@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lab::report::chart::{Bar, Chart, Panel, Tone};
+use chart::{Bar, Bars, Panel, Theme, Tone};
 
 use crate::error::Error;
 use crate::report::Summarized;
@@ -73,7 +73,7 @@ pub fn chart(run: &Summarized) -> String {
         Panel { title: format!("{}: {unit}", row.title), bars: bars.collect() }
     });
     let machine = &run.machine;
-    let chart = Chart {
+    let bars = Bars {
         title: format!("Fels beside others, {}", machine.date),
         note: format!(
             "{}, {} cores, Linux {}, {}. Server on one core, client on another. Behind the bar: figure, CPU time of the \
@@ -84,7 +84,7 @@ pub fn chart(run: &Summarized) -> String {
         columns: 2,
         width: 1080,
     };
-    chart.to_svg()
+    bars.to_svg(Theme::Auto)
 }
 
 /// The block between the markers: a line of a row for each protocol, the best peer beside it.

@@ -1,6 +1,6 @@
 //! What was measured, as data and as tables.
 
-pub mod chart;
+mod picture;
 mod text;
 
 use hdrhistogram::Histogram;
@@ -10,6 +10,7 @@ use crate::ledger::Findings;
 use crate::load::{Load, Tally};
 use crate::run::{Measured, Second};
 
+pub use picture::picture;
 pub use text::table;
 
 /// The version of the JSON: raised when a field changes its meaning or goes.

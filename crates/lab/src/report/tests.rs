@@ -67,10 +67,8 @@ fn a_dropped_backlog_is_told() {
     assert!(remarks(&test).iter().any(|remark| remark.contains("5 operations were due and dropped")));
 }
 
-#[test]
-fn the_table_has_the_columns_of_the_profile() {
-    let test = report((0..5).map(|index| second(1000 + index, 100)).collect(), &Load::default());
-    let report = Report {
+fn vmware(test: TestReport) -> Report {
+    Report {
         schema: SCHEMA,
         version: "0".to_owned(),
         ended_unix_s: 0,
@@ -80,7 +78,29 @@ fn the_table_has_the_columns_of_the_profile() {
         profile: Some("vmware".to_owned()),
         interrupted: true,
         tests: vec![test],
-    };
+    }
+}
+
+#[test]
+fn the_picture_has_every_second_of_every_test() {
+    let mut seconds: Vec<_> = (0..5).map(|index| second(1000 + index * 250, 100)).collect();
+    // It was cut short.
+    seconds.push(Second { span: Duration::from_millis(100), ..second(1, 100) });
+    let svg = picture(&vmware(report(seconds, &Load::default())));
+    for part in [
+        ">Profile vmware<",
+        ">null: on host \u{b7} 0:00 to 0:06<",
+        "Random-8k-70%Read: last 2 k IO/s",
+        "class=\"u\"",
+    ] {
+        assert!(svg.contains(part), "it lacks {part}: {svg}");
+    }
+}
+
+#[test]
+fn the_table_has_the_columns_of_the_profile() {
+    let test = report((0..5).map(|index| second(1000 + index, 100)).collect(), &Load::default());
+    let report = vmware(test);
     let text = table(&report);
     assert!(text.contains("Latency ms |      IO/s |  MB/s (MiB/s)"), "{text}");
     assert!(text.contains("Random-8k-70%Read          |      0.101 |    1002.0 |          7.83 |"), "{text}");

@@ -25,6 +25,9 @@ pub struct Run {
     /// Write everything measured to FILE; - is the standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Draw the operations of each test, second by second, into FILE as SVG
+    #[arg(long, value_name = "FILE")]
+    chart: Option<PathBuf>,
     /// Do not measure the lab itself beside each test
     #[arg(long)]
     no_ceiling: bool,
@@ -45,5 +48,9 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let result = lab::run(&options, |progress| line.show(progress), &stop);
     line.clear();
     let report = result.map_err(|error| failure(&error))?;
+    if let Some(path) = &arguments.chart {
+        std::fs::write(path, lab::report::picture(&report))
+            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display()), None))?;
+    }
     show(&report, arguments.json.as_deref())
 }
