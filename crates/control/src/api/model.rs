@@ -68,6 +68,10 @@ pub enum PoolState {
 pub struct Member {
     /// Its number.
     pub slot: usize,
+    /// Which of the pool's sets it belongs to: a pool of raid0 or raid10 that was extended has several. Of raid10, two
+    /// slots after each other from the first one on hold the same.
+    #[serde(default)]
+    pub set: usize,
     /// The file or device, if one is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,

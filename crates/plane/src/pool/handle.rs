@@ -33,6 +33,8 @@ pub enum MemberState {
 /// One slot of a pool.
 #[derive(Clone, Debug)]
 pub struct MemberStatus {
+    /// Which of the pool's sets of members it belongs to.
+    pub set: usize,
     /// Where its member is, if it is there.
     pub place: Option<String>,
     /// How it is.
@@ -232,6 +234,7 @@ impl Handle {
         let (watch, said) = (&shared.watch, shared.watch.said());
         let rows = shared.geometry.rows;
         let member = |slot: usize| MemberStatus {
+            set: shared.geometry.set_of_slot(slot),
             place: shared.member(slot).map(|member| member.place().to_string()),
             cause: said.causes.get(slot).copied().flatten().filter(|_| out & 1 << slot != 0),
             progress: (rebuilding & 1 << slot != 0)

@@ -48,6 +48,7 @@ fn member(context: &Context, handle: &Handle, status: &Status, slot: usize) -> M
     let micros = |time: std::time::Duration| time.as_micros() as u64;
     Member {
         slot,
+        set: member.set,
         place: handle.place(slot).map(|place| context.told(&place)),
         state: match member.state {
             PlaneState::InSync => MemberState::InSync,

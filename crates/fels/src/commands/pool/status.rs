@@ -90,15 +90,26 @@ pub fn text(pool: &Pool) -> String {
             say(&format!("  volumes  {}{more}", names.join(", ")));
         }
     }
-    let mut rows = vec![row(["slot", "state", "place"])];
-    rows.extend(pool.members.iter().map(|member| {
+    text.push('\n');
+    let members = pool.members.iter().map(|member| {
         let place =
             member.place.clone().unwrap_or_else(|| "unknown: it was not there at the start".to_owned());
-        vec![member.slot.to_string(), condition(member), place]
-    }));
-    text.push('\n');
-    text.push_str(&table(2, &[Align::Left, Align::Left, Align::Left], &rows));
+        (member.set, [member.slot.to_string(), condition(member), place])
+    });
+    text.push_str(&slots(members));
     text
+}
+
+/// The table of the slots, with the set of each if there are several.
+fn slots(members: impl Iterator<Item = (usize, [String; 3])>) -> String {
+    let members: Vec<_> = members.collect();
+    let has_sets = members.iter().any(|(set, _)| *set > 0);
+    let with = |set: String, cells: Vec<String>| {
+        if has_sets { std::iter::once(set).chain(cells).collect() } else { cells }
+    };
+    let mut rows = vec![with("set".to_owned(), row(["slot", "state", "place"]))];
+    rows.extend(members.into_iter().map(|(set, cells)| with(set.to_string(), cells.to_vec())));
+    table(2, &vec![Align::Left; rows[0].len()], &rows)
 }
 
 fn word(state: PoolState) -> &'static str {
@@ -210,12 +221,10 @@ pub fn found_text(pool: &FoundPool) -> String {
         }
     };
     let _ = write!(text, "  journal  {closed}\n  volumes  {volumes}\n\n");
-    let mut rows = vec![row(["slot", "state", "place"])];
-    rows.extend(pool.slots.iter().enumerate().map(|(slot, found)| {
+    text.push_str(&slots(pool.slots.iter().enumerate().map(|(slot, found)| {
         let place = found.place.as_ref().map_or_else(|| "-".to_owned(), |place| place.display().to_string());
-        vec![slot.to_string(), found.condition(), place]
-    }));
-    text.push_str(&table(2, &[Align::Left, Align::Left, Align::Left], &rows));
+        (geometry.set_of_slot(slot), [slot.to_string(), found.condition(), place])
+    })));
     for place in &pool.spares {
         let _ = writeln!(text, "  spare: {}", place.display());
     }
@@ -223,4 +232,24 @@ pub fn found_text(pool: &FoundPool) -> String {
         let _ = writeln!(text, "  not used: {} {why}", place.display());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(slot: usize) -> [String; 3] {
+        [slot.to_string(), "in sync".to_owned(), format!("/srv/m{slot}.img")]
+    }
+
+    #[test]
+    fn sets_are_told_where_there_are_several() {
+        let one = slots((0..2).map(|slot| (0, cells(slot))));
+        assert_eq!(one, "  slot  state    place\n  0     in sync  /srv/m0.img\n  1     in sync  /srv/m1.img\n");
+        let two = slots((0..2).map(|slot| (slot, cells(slot))));
+        assert_eq!(
+            two,
+            "  set  slot  state    place\n  0    0     in sync  /srv/m0.img\n  1    1     in sync  /srv/m1.img\n"
+        );
+    }
 }
