@@ -531,7 +531,8 @@ fn a_member_that_comes_in_while_a_change_is_noted_is_known() {
                 for turn in 0..2000 {
                     let place = (lane * 3 + turn % 3) * (16 << 10);
                     let write = Request::write(place, Buffer::copy_of(&bytes(turn as u8)));
-                    results.borrow_mut().push(disk.submit(write).await.result);
+                    let result = disk.submit(write).await.result;
+                    results.borrow_mut().push(result);
                     ring.sleep(Duration::from_micros(20)).await;
                 }
             });
