@@ -60,18 +60,21 @@ pub fn locate(program: &str) -> PathBuf {
     panic!("the program {program} is missing\nhint: apt-get install {package}");
 }
 
-/// `fels lab` with this subcommand.
-pub fn lab(subcommand: &str) -> Tool {
+/// `fels` with this command and subcommand.
+pub fn fels(command: &str, subcommand: &str) -> Tool {
     let binary = crate::node::binary();
     let tool = Tool::new(binary.to_str().expect("a path that is text"));
-    tool.args(["lab", subcommand]).deadline(Duration::from_secs(120))
+    tool.args([command, subcommand]).deadline(Duration::from_secs(60))
+}
+
+/// `fels lab` with this subcommand.
+pub fn lab(subcommand: &str) -> Tool {
+    fels("lab", subcommand).deadline(Duration::from_secs(120))
 }
 
 /// `fels pool` with this subcommand.
 pub fn pool(subcommand: &str) -> Tool {
-    let binary = crate::node::binary();
-    let tool = Tool::new(binary.to_str().expect("a path that is text"));
-    tool.args(["pool", subcommand]).deadline(Duration::from_secs(60))
+    fels("pool", subcommand)
 }
 
 /// `program` as a command that the kernel kills when the calling thread ends.

@@ -3,6 +3,7 @@
 mod administration;
 mod crash;
 mod damage;
+mod extend;
 mod load;
 mod loop_devices;
 mod members;

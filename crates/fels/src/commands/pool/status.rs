@@ -245,7 +245,10 @@ mod tests {
     #[test]
     fn sets_are_told_where_there_are_several() {
         let one = slots((0..2).map(|slot| (0, cells(slot))));
-        assert_eq!(one, "  slot  state    place\n  0     in sync  /srv/m0.img\n  1     in sync  /srv/m1.img\n");
+        assert_eq!(
+            one,
+            "  slot  state    place\n  0     in sync  /srv/m0.img\n  1     in sync  /srv/m1.img\n"
+        );
         let two = slots((0..2).map(|slot| (slot, cells(slot))));
         assert_eq!(
             two,
