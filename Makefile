@@ -8,10 +8,10 @@ SHELL := /bin/bash
 DATA := fels-data
 
 # What the tests need beyond a C linker: a C++ compiler for libFuzzer, git for the advisory database, real
-# initiators, an emulator to boot a kernel in, and what others monitor with.
+# initiators, an emulator to boot a kernel in, and what others monitor with, and a browser.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
                  qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio \
-                 valgrind prometheus
+                 valgrind prometheus chromium python3-venv
 # What the side-by-side needs: the other servers, and the clients that are not ours.
 PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux libisal2
 
@@ -34,6 +34,7 @@ test-deps: ## install what the tests need, only what is missing
 	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
 	@command -v cargo-fuzz >/dev/null || cargo install --locked cargo-fuzz
 	@command -v cargo-deny >/dev/null || cargo install --locked cargo-deny
+	@.ci/browser
 
 # FUZZ_SECONDS is the time of each fuzz target, two of them at once.
 test: export FUZZ_SECONDS ?= 60

@@ -11,6 +11,7 @@ pub mod moment;
 pub mod node;
 pub mod observe;
 pub mod offline;
+mod pages;
 pub mod people;
 mod plan;
 pub mod size;

@@ -84,6 +84,7 @@ impl ChangeError {
             Self::Edit(EditError::Taken(name)) => {
                 Some(format!("take another name, or change it: fels volume set {name} KEY=VALUE"))
             }
+            Self::Edit(EditError::PoolTaken(_)) => Some("take another name".to_owned()),
             Self::Edit(EditError::Syntax(_)) => {
                 Some("change the file in an editor, then `fels apply -f`".to_owned())
             }

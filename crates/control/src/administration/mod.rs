@@ -73,6 +73,11 @@ pub enum Edit {
         /// Its bytes stay.
         keep_data: bool,
     },
+    /// A pool more, which is opened with the next start.
+    AddPool {
+        /// Its keys.
+        settings: Settings,
+    },
     /// Another document.
     Whole(String),
 }

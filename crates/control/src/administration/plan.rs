@@ -152,6 +152,7 @@ fn edited(text: &str, edit: &Edit) -> Result<String, ChangeError> {
         Edit::Create { settings, .. } => editor.add_volume(settings)?,
         Edit::Change { name, set, unset } => editor.change_volume(name, set, unset)?,
         Edit::Delete { name, .. } => editor.remove_volume(name)?,
+        Edit::AddPool { settings } => editor.add_pool(settings)?,
         Edit::Whole(_) => {}
     }
     Ok(editor.text())

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Problem;
@@ -13,6 +13,7 @@ use crate::moment::Moment;
 use crate::people::hashing::Hashing;
 use crate::people::sessions::limiter::Limiter;
 use crate::people::sessions::{Session, SessionSecret, Sessions};
+use crate::people::setup::{self, SETUP_FILE, SetupCode};
 use crate::people::store::{PeopleError, Store, StoreError};
 use crate::people::token::Digest;
 use crate::people::{Change, MAX_TOKENS, People, Token, USED_GRAIN_S};
@@ -52,6 +53,9 @@ struct Inner {
     me: u32,
     /// When it was last tried to note that a token is used.
     noted: Mutex<HashMap<Digest, Moment>>,
+    /// What the first admin is made with.
+    setup: Mutex<Option<SetupCode>>,
+    data: PathBuf,
 }
 
 impl Access {
@@ -68,7 +72,55 @@ impl Access {
             audit,
             me,
             noted: Mutex::default(),
+            setup: Mutex::default(),
+            data: data.to_owned(),
         })))
+    }
+
+    /// Lets the first admin be made over TCP, by who has the code, as long as there are no users.
+    pub(super) fn offer_setup(&self, is_served: bool) {
+        let made = if is_served && self.people().users().is_empty() {
+            SetupCode::make(&self.0.data).map(Some)
+        } else {
+            setup::remove(&self.0.data).map(|()| None)
+        };
+        match made {
+            Ok(code) => {
+                if let Some(code) = &code {
+                    tracing::info!(
+                        "no users yet: the first admin is made with the code in {}",
+                        code.path().display()
+                    );
+                }
+                *self.setup() = code;
+            }
+            Err(error) => {
+                tracing::warn!("no code for the first admin: {SETUP_FILE} cannot be written: {error}")
+            }
+        }
+    }
+
+    fn setup(&self) -> MutexGuard<'_, Option<SetupCode>> {
+        self.0.setup.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where the code for the first admin is, as long as it is good.
+    pub(super) fn setup_path(&self) -> Option<PathBuf> {
+        self.setup().as_ref().map(|code| code.path().to_owned())
+    }
+
+    /// Whether this is the code for the first admin; nothing when none is good any more.
+    pub(super) fn is_setup_code(&self, said: &str) -> Option<bool> {
+        self.setup().as_ref().map(|code| code.is(said))
+    }
+
+    /// There are users: the code is good for nothing any more.
+    fn end_setup(&self) {
+        if self.setup().take().is_some()
+            && let Err(error) = setup::remove(&self.0.data)
+        {
+            tracing::warn!("{SETUP_FILE}, which is good for nothing any more, cannot be removed: {error}");
+        }
     }
 
     /// The user of the node.
@@ -89,7 +141,11 @@ impl Access {
     /// Changes people, and keeps that.
     pub(super) async fn change(&self, change: Change) -> Result<Arc<People>, Problem> {
         let access = self.clone();
-        let changing = tokio::task::spawn_blocking(move || access.0.store.change(change));
+        let changing = tokio::task::spawn_blocking(move || {
+            let changed = access.0.store.change(change)?;
+            access.end_setup();
+            Ok::<_, StoreError>(changed)
+        });
         let changed = changing.await.map_err(|_| Problem::late("the change was not made to its end"))?;
         Ok(changed?)
     }

@@ -116,7 +116,7 @@ pub(super) fn misdirected(peer: Peer, headers: &HeaderMap) -> Option<Problem> {
 }
 
 /// What browsers are told with every answer, where a handler has not said otherwise.
-pub(super) fn harden(peer: Option<Peer>, response: &mut Response) {
+pub(crate) fn harden(peer: Option<Peer>, response: &mut Response) {
     let usual = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),

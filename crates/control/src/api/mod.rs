@@ -34,6 +34,7 @@ mod wish;
 pub use access::{Access, AccessError};
 pub use actor::{Actor, Peer, Who};
 pub use audit::Entries;
+pub(crate) use http::harden;
 pub use http::{HttpError, exposure};
 pub use problem::Problem;
 pub use router::{ApiDocument, document, router};

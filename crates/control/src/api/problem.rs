@@ -68,6 +68,14 @@ impl Problem {
         self
     }
 
+    /// Of one field of what was sent.
+    #[must_use]
+    pub(super) fn at(mut self, field: &str) -> Problem {
+        let (detail, hint) = (self.detail.clone(), self.hint.clone());
+        self.fields = [WrongField { field: Some(field.to_owned()), line: None, detail, hint }].into();
+        self
+    }
+
     /// From an error of the layers below, whose text ends with its hint.
     pub(super) fn conflict(error: &dyn std::error::Error) -> Problem {
         let text = error.to_string();
@@ -138,7 +146,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let kind = [(header::CONTENT_TYPE, "application/problem+json")];
-        (status, kind, Json(self)).into_response()
+        let mut response = (status, kind, Json(&self)).into_response();
+        // Pages tell it to people in another way.
+        response.extensions_mut().insert(self);
+        response
     }
 }
 

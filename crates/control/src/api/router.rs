@@ -34,6 +34,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
     paths(
         pools::list,
         pools::one,
+        pools::create::create,
         pools::scrub::start,
         pools::scrub::stop,
         pools::extend::extend,
@@ -58,6 +59,8 @@ const DEADLINE: Duration = Duration::from_secs(45);
         initiators::list,
         people::login::login,
         people::login::logout,
+        people::setup::look,
+        people::setup::first,
         people::me,
         people::users::list,
         people::users::create,
@@ -103,6 +106,7 @@ async fn openapi() -> Json<Document> {
 pub(super) fn ways() -> Ways {
     Ways::default()
         .get("/v1/pools", VIEWER, pools::list)
+        .post("/v1/pools", OPERATOR, pools::create::create)
         .get("/v1/pools/{pool}", VIEWER, pools::one)
         .post("/v1/pools/{pool}/scrub", OPERATOR, pools::scrub::start)
         .delete("/v1/pools/{pool}/scrub", OPERATOR, pools::scrub::stop)
@@ -132,6 +136,8 @@ pub(super) fn ways() -> Ways {
         .get("/v1/initiators", VIEWER, initiators::list)
         .post("/v1/login", Least::Anybody, people::login::login)
         .post("/v1/logout", VIEWER, people::login::logout)
+        .get("/v1/setup", Least::Anybody, people::setup::look)
+        .post("/v1/setup", Least::Anybody, people::setup::first)
         .get("/v1/me", VIEWER, people::me)
         .get("/v1/users", ADMIN, people::users::list)
         .post("/v1/users", ADMIN, people::users::create)

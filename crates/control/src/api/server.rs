@@ -21,6 +21,7 @@ use super::http::{self, HttpError};
 use super::listener::{Listener, MAX_CONNECTIONS, serve};
 use super::{Context, router};
 use crate::config::Http;
+use crate::pages;
 
 /// The name of the socket in the data directory.
 pub const SOCKET_FILE: &str = "fels.sock";
@@ -104,6 +105,7 @@ pub fn start(data: &Path, http: Option<&Http>, context: Context) -> Result<Serve
         opened.iter().any(|(_, listener)| matches!(listener, Listener::Tcp { tls: Some(_), .. }));
     let (addresses, mut listeners): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
     listeners.insert(0, Listener::Unix(listener));
+    access.offer_setup(!addresses.is_empty());
     let router = router(context, access);
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
@@ -118,9 +120,14 @@ async fn serve_all(listeners: Vec<Listener>, router: Router, stopped: watch::Rec
     let (local, remote) =
         (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     let mut serving = JoinSet::new();
+    // Browsers do not come by the socket: there the kernel says who asks, and a page would have all rights.
+    let pages = pages::router(router.clone());
     for listener in listeners {
-        let room = if matches!(listener, Listener::Unix(_)) { local.clone() } else { remote.clone() };
-        serving.spawn(serve(listener, room, router.clone(), stopped.clone()));
+        let (room, router) = match listener {
+            Listener::Unix(_) => (local.clone(), router.clone()),
+            Listener::Tcp { .. } => (remote.clone(), pages.clone()),
+        };
+        serving.spawn(serve(listener, room, router, stopped.clone()));
     }
     while serving.join_next().await.is_some() {}
 }

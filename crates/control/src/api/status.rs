@@ -45,8 +45,10 @@ fn sentence(health: Health, findings: &[Finding], volumes: usize) -> String {
 
 fn of_pool(pool: &Pool) -> Vec<Finding> {
     let name = &pool.name;
-    let finding =
-        |state, hint: String| Finding { state, sentence: format!("pool {name}: {}", pool.sentence), hint };
+    let finding = |state, hint: String| {
+        let sentence = format!("pool {name}: {}", pool.sentence);
+        Finding { state, sentence, hint, pool: Some(name.clone()), volume: None }
+    };
     let mut findings = Vec::new();
     match pool.state {
         PoolState::Failed => findings
@@ -67,6 +69,8 @@ fn of_pool(pool: &Pool) -> Vec<Finding> {
             state: Health::Critical,
             sentence: format!("pool {name} has lost {} blocks since the node was started", pool.blocks.lost),
             hint: "the log names them; writing them again, as from a backup, makes them good".to_owned(),
+            pool: Some(name.clone()),
+            volume: None,
         });
     }
     findings
@@ -74,17 +78,26 @@ fn of_pool(pool: &Pool) -> Vec<Finding> {
 
 fn of_wishes(context: &Context, state: &Wished) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut warn =
-        |sentence: String, hint: String| findings.push(Finding { state: Health::Warning, sentence, hint });
+    let mut warn = |volume: Option<&String>, sentence: String, hint: String| {
+        findings.push(Finding {
+            state: Health::Warning,
+            sentence,
+            hint,
+            pool: None,
+            volume: volume.cloned(),
+        });
+    };
     let path = context.told_path(context.administration().store().path());
     for (name, why) in &state.undone {
         warn(
+            Some(name),
             format!("volume {name} is not as it is wished: {why}"),
             format!("fels apply -f {path}   tries it again"),
         );
     }
     if context.administration().is_changed_elsewhere() {
         warn(
+            None,
             format!("{path} was changed by hand, and the node does not know it yet"),
             format!(
                 "fels apply -f {path} --dry-run   says what it would do, and without --dry-run it is done"
@@ -93,7 +106,11 @@ fn of_wishes(context: &Context, state: &Wished) -> Vec<Finding> {
     }
     let steps = diff(&state.running, &state.document.config).unwrap_or_default();
     for step in steps.iter().filter(|step| step.is_later()) {
-        warn(format!("this waits {}", step.sentence()), "start the node again when it suits".to_owned());
+        warn(
+            None,
+            format!("this waits {}", step.sentence()),
+            "start the node again when it suits".to_owned(),
+        );
     }
     findings
 }
@@ -104,7 +121,13 @@ mod tests {
 
     #[test]
     fn the_sentence_says_how_bad_it_is() {
-        let finding = Finding { state: Health::Warning, sentence: String::new(), hint: String::new() };
+        let finding = Finding {
+            state: Health::Warning,
+            sentence: String::new(),
+            hint: String::new(),
+            pool: None,
+            volume: None,
+        };
         assert_eq!(sentence(Health::Ok, &[], 1), "all is well");
         assert!(sentence(Health::Ok, &[], 0).contains("fels volume create"));
         assert_eq!(

@@ -142,7 +142,7 @@ async fn make(context: Context, name: String, request: Request) -> Result<Json<C
         let outcome = context.administration().change(request).await.map_err(|error| {
             let problem = Problem::from(error);
             let prefix = format!("volume.{name}.");
-            of_volume(problem, &prefix)
+            of_section(problem, &prefix)
         })?;
         let state = context.administration().state();
         Ok(Changed {
@@ -156,7 +156,7 @@ async fn make(context: Context, name: String, request: Request) -> Result<Json<C
 }
 
 /// Fields by the names that they have in the wish. Lines are of a text that nobody has seen.
-fn of_volume(mut problem: Problem, prefix: &str) -> Problem {
+pub(super) fn of_section(mut problem: Problem, prefix: &str) -> Problem {
     for wrong in &mut problem.fields {
         wrong.line = None;
         if let Some(field) = wrong.field.as_ref().and_then(|field| field.strip_prefix(prefix)) {

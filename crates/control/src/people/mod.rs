@@ -9,6 +9,7 @@ pub mod hashing;
 pub mod password;
 mod refusal;
 pub mod sessions;
+pub mod setup;
 pub mod store;
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,22 @@ impl Refusal {
         matches!(self, Self::NoUser { .. } | Self::NoToken { .. })
     }
 
+    /// What of what was sent is wrong, if it is one thing: the name of its field.
+    pub fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::UserName { .. }
+            | Self::UserThere { .. }
+            | Self::TokenName { .. }
+            | Self::TokenThere { .. } => Some("name"),
+            Self::PasswordShort | Self::PasswordLong | Self::PasswordControl | Self::PasswordIsName => {
+                Some("password")
+            }
+            Self::FirstIsAdmin | Self::LastAdmin | Self::TokenRole { .. } => Some("role"),
+            Self::TokenTime => Some("valid_s"),
+            _ => None,
+        }
+    }
+
     /// Whether what was sent could never be.
     pub fn is_senseless(&self) -> bool {
         matches!(

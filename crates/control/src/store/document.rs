@@ -28,6 +28,9 @@ pub enum EditError {
     /// There is one already.
     #[error("there is a volume {0} already")]
     Taken(String),
+    /// There is one already.
+    #[error("there is a pool {0} already")]
+    PoolTaken(String),
 }
 
 /// A configuration that is edited.
@@ -55,7 +58,22 @@ impl Document {
         if self.find(VOLUME, name).is_ok() {
             return Err(EditError::Taken(name.to_owned()));
         }
-        let entry = self.0.as_table_mut().entry(VOLUME).or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+        self.add(VOLUME, settings);
+        Ok(())
+    }
+
+    /// Adds a pool behind the others.
+    pub fn add_pool(&mut self, settings: &Settings) -> Result<(), EditError> {
+        let name = settings.get("name").and_then(|name| name.as_str()).unwrap_or_default();
+        if self.find(POOL, name).is_ok() {
+            return Err(EditError::PoolTaken(name.to_owned()));
+        }
+        self.add(POOL, settings);
+        Ok(())
+    }
+
+    fn add(&mut self, section: &str, settings: &Settings) {
+        let entry = self.0.as_table_mut().entry(section).or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
         if let Some(array) = entry.as_array_mut() {
             let mut table = InlineTable::new();
             fill(&mut table, settings);
@@ -66,7 +84,6 @@ impl Document {
             fill(&mut table, settings);
             tables.push(table);
         }
-        Ok(())
     }
 
     /// Changes keys of a volume, and takes others away.

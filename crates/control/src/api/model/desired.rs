@@ -78,6 +78,48 @@ pub enum VolumeState {
     Waiting,
 }
 
+/// A pool that is to be.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolWish {
+    /// Its keys.
+    #[serde(default)]
+    pub pool: PoolSettings,
+    /// The version of the configuration that this is meant for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Say what would be done, and do nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// The keys of a pool, as in the configuration; those that are left out have their defaults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolSettings {
+    /// Its name: lower-case letters, digits, `-`, `.` and `:`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How its members are arranged: `single`, `raid0`, `raid1`, `raid10`, `raid5` or `raid6`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raid: Option<String>,
+    /// Files and devices: absolute paths. All of them blank, or not there yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
+    /// Bytes of the files that are made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_size: Option<Quantity>,
+    /// Members that wait for one to fail.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spares: Vec<String>,
+    /// Bytes that lie together on one member, as `"64KiB"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<Quantity>,
+    /// Whether every block has a checksum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<bool>,
+}
+
 /// A size or rate: a number of bytes, or a text such as `"10GiB"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
@@ -337,6 +379,12 @@ pub struct Finding {
     pub sentence: String,
     /// What to do next.
     pub hint: String,
+    /// The pool that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// The volume that it is about, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<String>,
 }
 
 #[cfg(test)]

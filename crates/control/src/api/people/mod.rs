@@ -2,6 +2,7 @@
 
 pub(super) mod login;
 pub mod model;
+pub(super) mod setup;
 pub(super) mod tokens;
 pub(super) mod users;
 
@@ -50,7 +51,11 @@ impl From<Refusal> for Problem {
         } else {
             Problem::refused(detail)
         };
-        problem.hint(hint)
+        let problem = problem.hint(hint);
+        match refusal.field() {
+            Some(field) => problem.at(field),
+            None => problem,
+        }
     }
 }
 

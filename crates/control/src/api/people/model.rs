@@ -167,6 +167,30 @@ pub struct CameIn {
     pub expires: Moment,
 }
 
+/// Whether the first admin can be made here, with the code of the node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SetupState {
+    /// There are no users, and who asks is on the machine of the node.
+    pub open: bool,
+    /// The file that has the code; its owner and root can read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_file: Option<String>,
+}
+
+/// The first admin.
+#[derive(Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FirstAdmin {
+    /// 1 to 32 lower-case letters, digits, `-`, `_` and `.`, the first one a letter.
+    pub name: String,
+    /// At least 12 characters, at most 1024 bytes.
+    #[schema(format = Password)]
+    pub password: String,
+    /// What the file `setup-code` in the data directory has.
+    #[schema(format = Password)]
+    pub code: String,
+}
+
 /// Something that was done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Done {

@@ -95,7 +95,8 @@ pub(in super::super) async fn password(
         }
         if !access.hashing().verify(current, Some(kept)).await? {
             return Err(Problem::forbidden("that is not the password that you have")
-                .hint("send it as `current`; an admin can give you another one without it"));
+                .hint("send it as `current`; an admin can give you another one without it")
+                .at("current"));
         }
         access.succeeded(&actor, &name);
     }

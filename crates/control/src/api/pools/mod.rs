@@ -1,5 +1,6 @@
 //! Pools: how they are, and what can be done to them while they are in use.
 
+pub(super) mod create;
 pub(super) mod extend;
 pub(super) mod grow;
 pub(super) mod members;

@@ -7,13 +7,14 @@ use super::{plain, uses};
 use crate::audit::is_file_name;
 use crate::observe::HISTORY_DIRECTORY;
 use crate::people::file::{NEW_PEOPLE_FILE, PEOPLE_FILE};
+use crate::people::setup::SETUP_FILE;
 use crate::tls::{MADE_FILE, NEW_MADE_FILE};
 use std::ops::Range;
 use std::path::Path;
 
 /// Whether the node keeps something under that name in its data directory.
 fn is_own(name: &str) -> bool {
-    [PEOPLE_FILE, NEW_PEOPLE_FILE, MADE_FILE, NEW_MADE_FILE].contains(&name) || is_file_name(name)
+    [PEOPLE_FILE, NEW_PEOPLE_FILE, MADE_FILE, NEW_MADE_FILE, SETUP_FILE].contains(&name) || is_file_name(name)
 }
 
 /// No volume, member or socket takes the place of what the node keeps.
