@@ -11,7 +11,7 @@ mod tests;
 mod volumes;
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use monitor::metric::{Snapshot, table};
 use plane::layers::Followed;
@@ -22,6 +22,7 @@ use plane::volume::Figures;
 use tokio::sync::oneshot;
 
 use lately::Lately;
+pub(crate) use volumes::shares;
 
 /// Takes snapshots of a node that runs.
 pub struct Collector {
@@ -57,6 +58,11 @@ impl Collector {
             });
         });
         told.await.ok()
+    }
+
+    /// How long the node has served.
+    pub fn uptime(&self) -> Duration {
+        self.begun.elapsed()
     }
 
     /// What followed requests of each volume did in the last five to ten minutes.

@@ -117,7 +117,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             count += 1;
         }
     }
-    assert_eq!(count, 39, "the count of all ways to ask");
+    assert_eq!(count, 41, "the count of all ways to ask");
     node.shutdown().unwrap();
 }
 

@@ -123,6 +123,13 @@ fn with_users_only_they_come_in() {
         assert_eq!(ask(address, "GET", path, &[]).0, 401, "{path}");
         assert_eq!(ask(address, "GET", path, &[&token]).0, 200, "{path}");
     }
+    // But for figures, which are for this machine: who scrapes them is asked nothing.
+    for headers in [&[][..], &[token.as_str()]] {
+        let (status, head, _) = ask(address, "GET", "/metrics", headers);
+        assert!(status == 200 && head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+    }
+    assert_eq!(ask(address, "GET", "/metrics", &["Authorization: Bearer fels_none"]).0, 401);
+    assert_eq!(ask(address, "POST", "/metrics", &[&token]).0, 405);
     assert_eq!(ask(address, "POST", "/v1/pools/tank/scrub", &[&token]).0, 200);
     let log = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
     assert!(log.contains("\"who\":\"alice\",\"by\":\"token t\",\"from\":\"127.0.0.1:"), "{log}");

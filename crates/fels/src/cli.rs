@@ -2,7 +2,7 @@
 
 use crate::commands::{
     apply, audit, cert, check, completions, dump, initiator, lab, man, pool, portal, serve, status, token,
-    user, volume,
+    top, user, volume,
 };
 use crate::message::Failure;
 use clap::builder::Styles;
@@ -21,6 +21,7 @@ Begin with:
   fels serve --config fels.toml    serves its volumes, and prints how to connect to each
   fels volume create demo --size 1GiB   makes one more while it runs
   fels status                      says how it is, and what to do next
+  fels top                         shows what it does now, and where the time goes
 
 Exit codes: 0 all is well, 1 something failed, 2 the command line is wrong, 130 stopped without draining.";
 
@@ -37,6 +38,7 @@ pub enum Command {
     Serve(serve::Arguments),
     Check(check::Arguments),
     Status(status::Arguments),
+    Top(top::Arguments),
     Volume(Box<volume::Arguments>),
     Pool(Box<pool::Arguments>),
     Initiator(initiator::Arguments),
@@ -58,6 +60,7 @@ impl Command {
             Self::Serve(arguments) => serve::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
+            Self::Top(arguments) => top::run(&arguments),
             Self::Volume(arguments) => volume::run(&arguments),
             Self::Pool(arguments) => pool::run(&arguments),
             Self::Initiator(arguments) => initiator::run(&arguments),

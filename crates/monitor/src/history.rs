@@ -126,12 +126,14 @@ impl History {
     }
 
     fn on(mut medium: Box<dyn Medium>) -> Result<Self, Error> {
-        let names = match medium.names().map_err(cannot("read"))? {
-            Some(bytes) => Names::decode(&bytes)?,
-            None => Names::default(),
-        };
+        let names = medium.names().map_err(cannot("read"))?;
+        let names_are_new = names.is_none();
+        let names = names.map(|bytes| Names::decode(&bytes)).transpose()?.unwrap_or_default();
         let directory = Directory::new(names);
         let journal_bytes = LAYOUTS[0].slots as u64 * ROW_STRIDE as u64;
+        if names_are_new {
+            medium.check_room(journal_bytes).map_err(cannot("begun"))?;
+        }
         medium.reserve(Part::Journal, journal_bytes).map_err(cannot("opened"))?;
         let mut history = Self {
             medium,
@@ -314,6 +316,9 @@ impl History {
     }
 
     fn add_group(&mut self) -> io::Result<()> {
+        // All of it or nothing.
+        let group = LAYOUTS.iter().map(|layout| layout.file_bytes(1)).sum();
+        self.medium.check_room(group)?;
         for layout in &LAYOUTS {
             let bytes = layout.file_bytes(self.directory.groups() + 1);
             self.medium.reserve(Part::Archive(layout.number), bytes)?;

@@ -1,5 +1,7 @@
 //! What a node shows of itself, read by those who read it: Prometheus' promtool, and a Munin master.
 
+mod munin;
+mod node;
 mod prometheus;
 
 use monitor::metric::{Family, Histogram, Kind, Recent, Snapshot, Value, View, table};

@@ -6,6 +6,7 @@
 //! (`ways`); `access` is what the node knows about people. `listener` serves the same router on the socket and over TCP (`http`).
 
 mod access;
+mod activity;
 mod actor;
 mod audit;
 pub mod client;

@@ -1,7 +1,9 @@
 //! What goes over the wire: answers and wishes, as JSON. Sizes are bytes, times seconds; what is not known is left out.
 
+mod activity;
 mod desired;
 
+pub use activity::*;
 pub use desired::*;
 
 use serde::{Deserialize, Serialize};

@@ -16,8 +16,8 @@ use super::guard::{Guard, guard};
 use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
 use super::{
-    Context, House, Problem, audit, configuration, initiators, jobs, metrics, model, people, pools, portals,
-    status, volumes,
+    Context, House, Problem, activity, audit, configuration, initiators, jobs, metrics, model, people, pools,
+    portals, status, volumes,
 };
 
 /// How long a request may take: longer than a member may be silent before it is out.
@@ -55,6 +55,8 @@ const DEADLINE: Duration = Duration::from_secs(45);
         portals::list,
         status::look,
         metrics::text,
+        activity::all,
+        activity::time,
         jobs::list,
         initiators::list,
         people::login::login,
@@ -131,6 +133,8 @@ pub(super) fn ways() -> Ways {
         .get("/v1/configuration/volumes/{volume}", VIEWER, configuration::volume)
         .get("/v1/portals", VIEWER, portals::list)
         .get("/v1/status", VIEWER, status::look)
+        .get("/v1/volumes/{volume}/time", VIEWER, activity::time)
+        .get("/v1/activity", VIEWER, activity::all)
         .get("/metrics", NEAR, metrics::text)
         .get("/v1/jobs", VIEWER, jobs::list)
         .get("/v1/initiators", VIEWER, initiators::list)

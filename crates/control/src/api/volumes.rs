@@ -191,6 +191,15 @@ fn check_known(context: &Context, name: &str) -> Result<(), Problem> {
     if is_known { Ok(()) } else { Err(missing(&state, name)) }
 }
 
+/// Why a volume is not found among those that are served.
+pub(super) fn not_served(context: &Context, name: &str) -> Problem {
+    match check_known(context, name) {
+        Ok(()) => Problem::not_found(format!("volume {name} is not served"))
+            .hint(format!("`fels volume show {name}` says why")),
+        Err(problem) => problem,
+    }
+}
+
 fn missing(state: &Wished, name: &str) -> Problem {
     let shown: String = name.chars().take(64).collect();
     let names: Vec<_> =

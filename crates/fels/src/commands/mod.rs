@@ -19,6 +19,7 @@ pub mod serve;
 pub mod status;
 mod table;
 pub mod token;
+pub mod top;
 pub mod user;
 pub mod volume;
 

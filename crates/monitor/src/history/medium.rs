@@ -1,6 +1,6 @@
 //! Where the files are.
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,6 +12,8 @@ use super::format::LAYOUTS;
 const JOURNAL: &str = "journal";
 const NAMES: &str = "names";
 const NEW_NAMES: &str = "names.new";
+/// What is left of the file system to those who keep their data there: figures are never what fills a disk.
+const LEFT_BYTES: u64 = 64 << 20;
 /// More than any version of `names` has.
 const MAX_NAMES_BYTES: u64 = 16 << 20;
 
@@ -34,6 +36,8 @@ pub trait Medium: Send + Sync {
     fn sync(&mut self, part: Part) -> io::Result<()>;
     /// Makes it so long at least, with room on the disk.
     fn reserve(&mut self, part: Part, bytes: u64) -> io::Result<()>;
+    /// An error if there is no room for so many bytes more.
+    fn check_room(&self, bytes: u64) -> io::Result<()>;
     /// The file `names`, if there is one.
     fn names(&self) -> io::Result<Option<Vec<u8>>>;
     /// Puts another file `names` in its place; it is the one or the other at any time, and the other from now on.
@@ -114,6 +118,12 @@ impl Medium for Directory {
             other => other.map_err(io::Error::from),
         }?;
         file.sync_all()
+    }
+
+    fn check_room(&self, bytes: u64) -> io::Result<()> {
+        let about = fstatvfs(&self.journal)?;
+        let free = about.f_bavail.saturating_mul(about.f_frsize);
+        if free >= bytes.saturating_add(LEFT_BYTES) { Ok(()) } else { Err(io::ErrorKind::StorageFull.into()) }
     }
 
     fn names(&self) -> io::Result<Option<Vec<u8>>> {

@@ -329,6 +329,16 @@ fn names_that_are_too_long_and_a_full_disk_refuse_only_what_is_new() {
 }
 
 #[test]
+fn a_disk_with_hardly_any_room_is_left_to_others() {
+    let disk = Disk::new(9);
+    disk.reserve_at_most(0);
+    assert!(matches!(History::on(Box::new(disk.clone())), Err(Error::Io { action: "begun", .. })));
+    disk.reserve_at_most(u64::MAX);
+    let mut history = open(&disk);
+    assert_eq!(history.record(START, &readings(&[("a", 1.0)])).unwrap().stored, 1);
+}
+
+#[test]
 fn a_bad_medium_makes_values_unknown_and_never_wrong() {
     let series = ["a", "b"];
     for seed in 0..20 {

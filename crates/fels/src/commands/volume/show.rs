@@ -2,11 +2,12 @@
 
 use super::super::node::{NodeFlags, failure};
 use super::super::table::{Align, row, table};
+use super::super::top::text::{Rows, times};
 use super::super::{print_json, rounded};
-use super::one;
+use super::{one, path_of};
 use crate::message::{Failure, print};
 use clap::Args;
-use control::api::model::{Volume, VolumeState, Volumes};
+use control::api::model::{Times, Volume, VolumeState, VolumeTime, Volumes};
 use control::size::display_bytes;
 use std::fmt::Write as _;
 
@@ -59,8 +60,27 @@ pub fn list(arguments: &List) -> Result<(), Failure> {
 }
 
 pub fn show(arguments: &Show) -> Result<(), Failure> {
-    let volume = one(&arguments.node.client()?, &arguments.name)?;
-    if arguments.json { print_json(&volume) } else { print(&text(&volume)) }
+    let client = arguments.node.client()?;
+    let volume = one(&client, &arguments.name)?;
+    if arguments.json {
+        return print_json(&volume);
+    }
+    // What is not served takes no time.
+    let time: Result<VolumeTime, _> = client.get(&format!("{}/time", path_of(&arguments.name)));
+    let time = time.map(|told| time_text(&told.time)).unwrap_or_default();
+    print(&(text(&volume) + &time))
+}
+
+/// Where the time of its requests went lately, if any was followed.
+fn time_text(time: &Times) -> String {
+    if time.followed == 0 {
+        return String::new();
+    }
+    let Rows { columns, rows } = times("layer", time);
+    format!(
+        "  time       of its requests lately, in the mean and of the slowest hundredth\n{}",
+        table(13, &columns, &rows)
+    )
 }
 
 /// As it was given, where that is short.
@@ -168,5 +188,26 @@ db: 1GiB in pool tank, blocks of 512 bytes
   limits     5000 requests a second, 200MB/s
 ";
         assert_eq!(text(&volume), expected);
+    }
+
+    #[test]
+    fn the_time_of_a_volume_is_told_where_any_is_known() {
+        use control::api::model::LayerTime;
+        assert_eq!(time_text(&Times::default()), "");
+        let disk = LayerTime {
+            layer: "disk".into(),
+            mean_us: 80.0,
+            mean_share: 1.0,
+            slowest_us: 2500.0,
+            slowest_share: 1.0,
+        };
+        let time = Times { followed: 3, mean_us: 80.0, slowest_us: 2500.0, layers: vec![disk] };
+        let expected = [
+            "  time       of its requests lately, in the mean and of the slowest hundredth",
+            "             layer     mean    share  slowest    share",
+            "             disk   80.0 us  100.0 %  2.50 ms  100.0 %",
+            "",
+        ];
+        assert_eq!(time_text(&time), expected.join("\n"));
     }
 }

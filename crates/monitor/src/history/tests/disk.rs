@@ -146,6 +146,11 @@ impl Medium for Disk {
         if most.is_some_and(|most| bytes > most) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
     }
 
+    fn check_room(&self, _bytes: u64) -> io::Result<()> {
+        let is_full = self.0.lock().unwrap().reserve_at_most == Some(0);
+        if is_full { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
     fn names(&self) -> io::Result<Option<Vec<u8>>> {
         Ok(self.0.lock().unwrap().names.clone())
     }
