@@ -114,7 +114,8 @@ fn every_way_is_open_to_those_who_may_and_to_nobody_else() {
                 .as_str()
                 .unwrap()
                 .replace("own", "admin")
-                .replace("anybody", "viewer");
+                .replace("anybody", "viewer")
+                .replace("near", "viewer");
             let least: Role = least.parse().unwrap();
             for (role, token) in &tokens {
                 let way = format!("{role} at {method} {template}");
