@@ -4,6 +4,12 @@
 //! What is no number is unknown, and drawn as a gap. Everything else is drawn, whatever it is: names are escaped and cut, and no
 //! coordinate leaves the picture.
 
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "pixels: numbers are rounded to what is drawn, and clamped before"
+)]
+
 mod bars;
 mod lines;
 mod numbers;

@@ -89,7 +89,7 @@ impl Line {
     pub fn figures(&self, slots: usize) -> Option<Figures> {
         let points = || self.points.iter().take(slots).filter_map(|point| point.and_then(Point::known));
         let count = points().count();
-        let last = points().last()?.mean;
+        let last = points().next_back()?.mean;
         // Each divided, so that the sum of large values is one.
         let mean = points().map(|point| point.mean / count as f64).sum();
         let least = points().map(|point| point.least).fold(f64::INFINITY, f64::min);

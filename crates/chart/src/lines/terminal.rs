@@ -1,5 +1,7 @@
 //! Lines for a terminal: a field of braille for each, so that none hides another and no colour is needed.
 
+use std::fmt::Write as _;
+
 use super::{Figures, Line, Lines};
 use crate::time::Mark;
 
@@ -32,12 +34,17 @@ impl Lines {
         for (line, drawn) in drawn.iter().zip(&picture.lines) {
             text += "\n";
             text += &match line.figures(self.slots) {
+                // A field of nothing but zeroes says no more.
+                Some(figures) if figures.most <= figures.least => {
+                    format!("{}: {} all the time\n", plain(&line.label), self.unit.show(figures.last))
+                }
                 Some(figures) => picture.field(&plain(&line.label), drawn, &figures, room),
                 None => format!("{}: nothing is known of this time\n", plain(&line.label)),
             };
         }
         if left_out > 0 {
-            text += &format!("\nand {left_out} more, which are not drawn\n");
+            // Writing to a String does not fail.
+            let _ = writeln!(text, "\nand {left_out} more, which are not drawn");
         }
         text
     }
@@ -65,7 +72,7 @@ impl Lines {
                 _ => String::new(),
             };
             let row: String = row.iter().filter_map(|bits| char::from_u32(BLANK + bits)).collect();
-            text += &format!("{label:>SCALE$} {row}\n");
+            let _ = writeln!(text, "{label:>SCALE$} {row}");
         }
         text + &self.marks_below(room) + "\n"
     }
