@@ -1,8 +1,8 @@
 //! The commands and where each one goes. Flags stand beside the command that they belong to.
 
 use crate::commands::{
-    apply, audit, cert, check, completions, dump, initiator, lab, man, pool, portal, serve, status, token,
-    top, user, volume,
+    apply, audit, cert, check, completions, dump, graph, initiator, job, lab, man, pool, portal, serve,
+    status, token, top, user, volume,
 };
 use crate::message::Failure;
 use clap::builder::Styles;
@@ -39,9 +39,11 @@ pub enum Command {
     Check(check::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
+    Graph(graph::Arguments),
     Volume(Box<volume::Arguments>),
     Pool(Box<pool::Arguments>),
     Initiator(initiator::Arguments),
+    Job(job::Arguments),
     Portal(portal::Arguments),
     Apply(apply::Arguments),
     Dump(dump::Arguments),
@@ -61,9 +63,11 @@ impl Command {
             Self::Check(arguments) => check::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
             Self::Top(arguments) => top::run(&arguments),
+            Self::Graph(arguments) => graph::run(&arguments),
             Self::Volume(arguments) => volume::run(&arguments),
             Self::Pool(arguments) => pool::run(&arguments),
             Self::Initiator(arguments) => initiator::run(&arguments),
+            Self::Job(arguments) => job::run(&arguments),
             Self::Portal(arguments) => portal::run(&arguments),
             Self::Apply(arguments) => apply::run(&arguments),
             Self::Dump(arguments) => dump::run(&arguments),

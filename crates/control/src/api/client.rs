@@ -158,6 +158,12 @@ impl Client {
         self.ask(Method::GET, path, None)
     }
 
+    /// Asks for a text, as it is.
+    pub fn get_text(&self, path: &str) -> Result<String, ClientError> {
+        let bytes = self.answer(Method::GET, path, None)?;
+        String::from_utf8(bytes.to_vec()).map_err(|error| ClientError::NotUnderstood(error.to_string()))
+    }
+
     /// Wishes something.
     pub fn post<A: DeserializeOwned>(&self, path: &str, wish: &impl Serialize) -> Result<A, ClientError> {
         self.ask(Method::POST, path, Some(json(wish)?))
@@ -184,13 +190,19 @@ impl Client {
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<A, ClientError> {
+        let bytes = self.answer(method, path, body)?;
+        serde_json::from_slice(&bytes).map_err(|error| ClientError::NotUnderstood(error.to_string()))
+    }
+
+    /// What the node says to what it does.
+    fn answer(&self, method: Method, path: &str, body: Option<Vec<u8>>) -> Result<Bytes, ClientError> {
         let answered = async { tokio::time::timeout(PATIENCE, self.exchange(method, path, body)).await };
         let (status, bytes) = self.runtime.block_on(answered).map_err(|_| ClientError::Silent)??;
-        let not_understood = |error: serde_json::Error| ClientError::NotUnderstood(error.to_string());
         if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(not_understood);
+            return Ok(bytes);
         }
-        Err(ClientError::Refused(serde_json::from_slice(&bytes).map_err(not_understood)?))
+        let problem = serde_json::from_slice(&bytes);
+        Err(ClientError::Refused(problem.map_err(|error| ClientError::NotUnderstood(error.to_string()))?))
     }
 
     async fn exchange(

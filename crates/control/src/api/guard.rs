@@ -9,6 +9,7 @@ use super::Problem;
 use super::access::Access;
 use super::actor::{Actor, Least, Peer, Who};
 use super::http::{harden, misdirected};
+use super::jobs::Registry;
 use super::session::{looks, of_elsewhere, sent, with_csrf};
 use super::ways::Table;
 use crate::audit::{Entry, noting};
@@ -24,6 +25,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(super) struct Guard {
     pub access: Access,
     pub table: Table,
+    pub jobs: Registry,
 }
 
 /// Lets in who may, as an [`Actor`] that handlers can ask for; what changes something is entered in the audit log.
@@ -66,7 +68,7 @@ async fn admit(guard: &Guard, peer: Option<Peer>, id: &str, request: Request, ne
         }
     };
     match entry {
-        Some(entry) => audited(guard.access.clone(), is_nobody, entry, work).await,
+        Some(entry) => audited(guard, is_nobody, entry, work).await,
         None => work.await,
     }
 }
@@ -113,16 +115,21 @@ fn begun(actor: &Actor, id: &str, request: &Request) -> Entry {
 
 /// Makes a change to its end, and enters it before it is answered, whether or not who asked for it still waits.
 async fn audited(
-    access: Access,
+    guard: &Guard,
     is_nobody: bool,
     entry: Entry,
     work: impl Future<Output = Response> + Send + 'static,
 ) -> Response {
+    let access = guard.access.clone();
     if let Err(problem) = access.ready().await {
         return problem.into_response();
     }
+    let job = guard.jobs.begin(format!("{} {}", entry.method, entry.path), entry.at);
     let made = tokio::spawn(async move {
         let (response, steps) = noting(work).await;
+        let status = response.status();
+        let refused = format!("refused with {status}: whoever asked was told why");
+        job.end((!status.is_success()).then_some(refused), Moment::now());
         // Whoever tries to come in without a name that there is could fill the log.
         if is_nobody && steps.is_empty() {
             return response;

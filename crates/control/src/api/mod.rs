@@ -11,6 +11,7 @@ mod actor;
 mod audit;
 pub mod client;
 mod configuration;
+mod graphs;
 mod guard;
 mod http;
 mod initiators;
@@ -63,6 +64,7 @@ struct Inner {
     pools: Arc<[Assembled]>,
     peers: Peers,
     observer: Observer,
+    jobs: jobs::Registry,
     administration: Arc<Administration>,
     /// Where the node listens.
     portals: plane::core::Portals,
@@ -130,8 +132,8 @@ impl Context {
     ) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
-        let turn = Arc::default();
-        Context(Arc::new(Inner { pools, peers, observer, administration, portals, turn, directory }))
+        let (turn, jobs) = (Arc::default(), jobs::Registry::default());
+        Context(Arc::new(Inner { pools, peers, observer, jobs, administration, portals, turn, directory }))
     }
 
     fn administration(&self) -> &Administration {
@@ -167,6 +169,10 @@ impl Context {
             note(if change.is_done() { step.clone() } else { format!("would be done: {step}") });
         }
         Ok(Json(change))
+    }
+
+    fn jobs(&self) -> &jobs::Registry {
+        &self.0.jobs
     }
 
     fn observer(&self) -> &Observer {

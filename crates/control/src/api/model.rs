@@ -2,12 +2,16 @@
 
 mod activity;
 mod desired;
+mod graphs;
 
 pub use activity::*;
 pub use desired::*;
+pub use graphs::*;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::moment::Moment;
 
 /// All pools of the node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -180,27 +184,86 @@ pub struct PoolVolume {
     pub size_bytes: u64,
 }
 
-/// Everything that goes on in the background.
+/// What goes on in the background, or went on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Jobs {
-    /// In the order of the pools.
+    /// What goes on, in the order of the pools, then changes; then what has ended, the last one first.
     pub jobs: Vec<Job>,
+}
+
+/// Which jobs are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct JobsAsked {
+    /// Also those that ended lately.
+    #[serde(default)]
+    pub ended: bool,
 }
 
 /// Something that takes a while.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
-    /// By which it is known as long as it runs: `scrub:tank`, `rebuild:tank:3`.
+    /// By which it is known: `scrub:tank`, `rebuild:tank:3`, `change:7`. The next one of the kind may have the same.
     pub id: String,
     /// What is done.
     pub kind: JobKind,
-    /// To which pool.
+    /// What is done, in words.
+    pub title: String,
+    /// How it is.
+    pub state: JobState,
+    /// When it was seen first.
+    #[schema(value_type = String, format = DateTime)]
+    pub begun: Moment,
+    /// When it was seen to be over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub ended: Option<Moment>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
+    /// Whether it can be ended by `DELETE`.
+    pub can_be_ended: bool,
+    /// To which pool, where it is of one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub pool: String,
     /// To which of its slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<usize>,
-    /// How far it is.
+    /// How far it is; 0 of 0 where nobody knows.
     pub progress: Progress,
+}
+
+impl Job {
+    /// One that runs, of which nothing else is said yet.
+    pub(in crate::api) fn begun(title: String) -> Job {
+        Job {
+            id: String::new(),
+            kind: JobKind::Change,
+            title,
+            state: JobState::Running,
+            begun: Moment::from_unix(0),
+            ended: None,
+            sentence: None,
+            can_be_ended: false,
+            pool: String::new(),
+            slot: None,
+            progress: Progress::default(),
+        }
+    }
+}
+
+/// How a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum JobState {
+    /// It goes on.
+    Running,
+    /// All of it was done.
+    Done,
+    /// It was ended where it was.
+    Ended,
+    /// It could not be done.
+    Failed,
 }
 
 /// What a job does.
@@ -211,6 +274,8 @@ pub enum JobKind {
     Scrub,
     /// Gives a member what it lacks.
     Rebuild,
+    /// Makes what somebody has asked for.
+    Change,
 }
 
 /// What was done, or would be.

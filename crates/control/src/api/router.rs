@@ -16,7 +16,8 @@ use super::guard::{Guard, guard};
 use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
 use super::{
-    Context, House, Problem, activity, audit, configuration, initiators, jobs, metrics, model, people, pools,
+    Context, House, Problem, activity, audit, configuration, graphs, initiators, jobs, metrics, model, people,
+    pools,
     portals, status, volumes,
 };
 
@@ -57,7 +58,12 @@ const DEADLINE: Duration = Duration::from_secs(45);
         metrics::text,
         activity::all,
         activity::time,
+        graphs::list,
+        graphs::data,
+        graphs::picture,
         jobs::list,
+        jobs::one,
+        jobs::cancel,
         initiators::list,
         people::login::login,
         people::login::logout,
@@ -84,6 +90,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
         (name = "volumes", description = "Volumes, and what they are wished to be."),
         (name = "configuration", description = "What the node is wished to be, as one document."),
         (name = "node", description = "The node as a whole."),
+        (name = "graphs", description = "What was measured, for two years."),
         (name = "jobs", description = "What goes on in the background."),
         (name = "people", description = "Who may administer the node, and what they did."),
         (name = "about", description = "The API itself.")
@@ -136,7 +143,12 @@ pub(super) fn ways() -> Ways {
         .get("/v1/volumes/{volume}/time", VIEWER, activity::time)
         .get("/v1/activity", VIEWER, activity::all)
         .get("/metrics", NEAR, metrics::text)
+        .get("/v1/graphs", VIEWER, graphs::list)
+        .get("/v1/graphs/{name}/{span}", VIEWER, graphs::data)
+        .get("/graphs/{name}/{file}", VIEWER, graphs::picture)
         .get("/v1/jobs", VIEWER, jobs::list)
+        .get("/v1/jobs/{job}", VIEWER, jobs::one)
+        .delete("/v1/jobs/{job}", OPERATOR, jobs::cancel)
         .get("/v1/initiators", VIEWER, initiators::list)
         .post("/v1/login", Least::Anybody, people::login::login)
         .post("/v1/logout", VIEWER, people::login::logout)
@@ -161,7 +173,7 @@ pub(super) fn ways() -> Ways {
 /// a [`super::Peer`], without which everything is refused.
 pub fn router(context: Context, access: Access) -> Router {
     let (router, table) = ways().into_parts();
-    let at_the_door = Guard { access: access.clone(), table };
+    let at_the_door = Guard { access: access.clone(), table, jobs: context.jobs().clone() };
     router
         .fallback(|| async {
             Problem::not_found("this node has no such path").hint("/v1/openapi.json lists all of them")

@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 use super::access::{Access, AccessError};
 use super::http::{self, HttpError};
 use super::listener::{Listener, MAX_CONNECTIONS, serve};
-use super::{Context, router};
+use super::{Context, jobs, router};
 use crate::config::Http;
 use crate::pages;
 
@@ -106,17 +106,22 @@ pub fn start(data: &Path, http: Option<&Http>, context: Context) -> Result<Serve
     let (addresses, mut listeners): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
     listeners.insert(0, Listener::Unix(listener));
     access.offer_setup(!addresses.is_empty());
-    let router = router(context, access);
+    let router = router(context.clone(), access);
     let (stop, stopped) = watch::channel(false);
     let thread = std::thread::Builder::new()
         .name("control".to_owned())
-        .spawn(move || runtime.block_on(serve_all(listeners, router, stopped)))
+        .spawn(move || runtime.block_on(serve_all(listeners, router, context, stopped)))
         .map_err(ApiError::Thread)?;
     Ok(Server { running: Some((stop, thread)), path, http: addresses, is_encrypted })
 }
 
 /// Serves all listeners until they are stopped; the socket has connections of its own.
-async fn serve_all(listeners: Vec<Listener>, router: Router, stopped: watch::Receiver<bool>) {
+async fn serve_all(
+    listeners: Vec<Listener>,
+    router: Router,
+    context: Context,
+    stopped: watch::Receiver<bool>,
+) {
     let (local, remote) =
         (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Arc::new(Semaphore::new(MAX_CONNECTIONS)));
     let mut serving = JoinSet::new();
@@ -129,6 +134,7 @@ async fn serve_all(listeners: Vec<Listener>, router: Router, stopped: watch::Rec
         };
         serving.spawn(serve(listener, room, router, stopped.clone()));
     }
+    serving.spawn(jobs::watch(context, stopped));
     while serving.join_next().await.is_some() {}
 }
 

@@ -87,6 +87,7 @@ fn job(job: &Job) -> (String, Bar) {
         (JobKind::Rebuild, Some(slot)) => format!("Rebuilding member {slot} of pool {}", job.pool),
         (JobKind::Rebuild, None) => format!("Rebuilding pool {}", job.pool),
         (JobKind::Scrub, _) => format!("Scrubbing pool {}", job.pool),
+        (JobKind::Change, _) => job.title.clone(),
     };
     let bar = Bar::done(what.clone(), &job.progress);
     (what, bar)

@@ -14,6 +14,8 @@ use crate::message::{Message, print};
 
 /// What `data` is when a configuration does not say.
 const DATA: &str = "fels-data";
+/// The configuration of the node that a package has installed.
+const INSTALLED: &str = "/etc/fels/fels.toml";
 
 /// The roots that Debian has, as most others have them.
 const ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -27,7 +29,7 @@ fn fingerprint(text: &str) -> Result<Digest, String> {
 /// Which node
 #[derive(Debug, Args)]
 pub struct NodeFlags {
-    /// The data directory of the node [default: that of the configuration, or fels-data]
+    /// The data directory of the node [default: that of the configuration, or fels-data, or that of the installed node]
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     data: Option<PathBuf>,
 
@@ -70,6 +72,9 @@ impl NodeFlags {
         let data = match (&self.data, &self.config) {
             (Some(data), _) => data.clone(),
             (None, Some(file)) => Config::load(file)?.data,
+            (None, None) if !Path::new(DATA).exists() && Path::new(INSTALLED).exists() => {
+                Config::load(Path::new(INSTALLED))?.data
+            }
             (None, None) => PathBuf::from(DATA),
         };
         Client::new(&data).map_err(|error| failure(&error))
@@ -102,11 +107,15 @@ pub fn failure(error: &ClientError) -> Failure {
 
 /// A name as a part of a path: letters, digits, - . : and _ as they are.
 pub fn encoded(name: &str) -> String {
-    let encode = |byte| match byte {
+    name.bytes().map(encoded_byte).collect()
+}
+
+/// A byte of it.
+pub fn encoded_byte(byte: u8) -> String {
+    match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b':' | b'_' => char::from(byte).to_string(),
         _ => format!("%{byte:02X}"),
-    };
-    name.bytes().map(encode).collect()
+    }
 }
 
 /// Says what was done, or would be.

@@ -57,7 +57,7 @@ pub(super) fn look(context: &Context) -> Vec<Pool> {
 }
 
 /// Waits for what the keeper was asked.
-async fn until(what: &str, condition: impl Fn() -> bool) -> Result<(), Problem> {
+pub(super) async fn until(what: &str, condition: impl Fn() -> bool) -> Result<(), Problem> {
     let waiting = async {
         while !condition() {
             tokio::time::sleep(LOOK).await;
@@ -129,7 +129,7 @@ fn configuration(context: &Context, handle: &Handle, changed: &[(usize, &FilePat
 }
 
 /// The pool of that name, and its handle.
-fn find<'c>(context: &'c Context, name: &str) -> Result<(&'c Assembled, Handle), Problem> {
+pub(super) fn find<'c>(context: &'c Context, name: &str) -> Result<(&'c Assembled, Handle), Problem> {
     let pool = context.pool(name)?;
     Ok((pool, handle(pool)))
 }

@@ -11,8 +11,8 @@ pub mod node;
 mod picture;
 mod scrub;
 mod spare;
-mod status;
-mod wait;
+pub mod status;
+pub mod wait;
 
 use super::{print_json, rounded, table};
 use crate::message::Failure;

@@ -53,7 +53,7 @@ pub fn wait(
 }
 
 /// The flag that the first signal sets; the second one ends the process.
-fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let failed = |error| Failure::new(format!("the handlers of signals cannot be set: {error}"), None);
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
@@ -66,18 +66,18 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 }
 
 /// One line that is written over on a terminal; elsewhere a line every ten seconds.
-struct Bar {
+pub struct Bar {
     title: String,
     terminal: bool,
     shown: Option<Instant>,
 }
 
 impl Bar {
-    fn new(title: &str) -> Bar {
+    pub fn new(title: &str) -> Bar {
         Bar { title: title.to_owned(), terminal: std::io::stderr().is_terminal(), shown: None }
     }
 
-    fn show(&mut self, now: &Progress) {
+    pub fn show(&mut self, now: &Progress) {
         let line = format!("{} {} {}", self.title, bar(now), progress(now));
         let mut stderr = std::io::stderr().lock();
         // Where nobody listens any more there is nobody to tell that.
