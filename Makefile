@@ -12,10 +12,12 @@ DATA := fels-data
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
                  qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio \
                  valgrind prometheus munin rrdtool faketime chromium python3-venv
+# What a Debian package is made and tried with.
+DEB_PACKAGES := gcc libc6-dev binutils dpkg-dev lintian systemd util-linux
 # What the side-by-side needs: the other servers, and the clients that are not ours.
 PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux libisal2
 
-.PHONY: help run build test test-deps fuzz sim counts bench-peers fmt lint doc clean-data
+.PHONY: help run build deb deb-test test test-deps fuzz sim counts bench-peers fmt lint doc clean-data
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -27,8 +29,17 @@ build: ## build the release binary, target/release/fels
 run: build ## build, then serve the demonstration volume on 127.0.0.1 in the foreground
 	target/release/fels serve --config examples/demo.toml
 
+deb: build ## build the Debian package, target/deb/fels_*.deb
+	@.ci/need $(DEB_PACKAGES)
+	packaging/deb/build target/release/fels target/deb
+
+# It needs root, for namespaces with a systemd of their own; nothing of this machine is changed.
+deb-test: deb ## install the package in a copy of this system, run it under its systemd unit, hang it, remove it
+	packaging/deb/test target/deb/fels_*.deb
+
 test-deps: ## install what the tests need, only what is missing
 	@.ci/need $(TEST_PACKAGES)
+	@.ci/schemathesis
 	@cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 	@cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal

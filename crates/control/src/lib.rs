@@ -14,6 +14,7 @@ pub mod offline;
 mod pages;
 pub mod people;
 mod plan;
+pub mod pulse;
 pub mod size;
 pub mod state;
 pub mod store;

@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::live::Plane;
 use crate::observe::{Observer, Observing, serve_munin};
 use crate::plan::{plan, served};
+use crate::pulse::Pulse;
 use crate::state::DataDirectory;
 use crate::store::pending::settle_files;
 use crate::store::{Document, Store};
@@ -350,6 +351,11 @@ impl Node {
     /// Where masters of Munin poll it.
     pub fn munin(&self) -> impl Iterator<Item = std::net::SocketAddr> {
         self.munin.iter().map(monitor::munin::Server::address)
+    }
+
+    /// Who asks whether its cores are alive.
+    pub fn pulse(&self) -> Pulse {
+        Pulse::new(self.peers.clone(), self.threads.len(), self.observer.clone())
     }
 
     /// The control API, as it is served.

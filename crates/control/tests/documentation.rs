@@ -68,6 +68,8 @@ fn the_links_of_the_pages_lead_somewhere() {
         "docs/guides/pools.md",
         "docs/guides/people.md",
         "docs/guides/monitoring.md",
+        "docs/guides/graphs.md",
+        "docs/guides/debian.md",
         "docs/guides/volumes.md",
         "docs/formats/store.md",
         "docs/reference/commands.md",

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod message;
+mod notify;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,5 +1,7 @@
 //! `fels serve`: a node in the foreground, until a signal ends it.
 
+mod life;
+
 use super::announcement::{Pool, announcement};
 use super::limits::raise_open_files;
 use crate::message::{Failure, colours, print};
@@ -53,8 +55,12 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     for address in node.api().http() {
         print(&format!("administered on {scheme}://{address}\n"))?;
     }
+    let life = life::Life::begin(&node);
     let signal = signals.forever().next();
     tracing::info!(signal = signal.and_then(signal_hook::low_level::signal_name), "draining");
+    if let Some(life) = life {
+        life.end();
+    }
     node.shutdown().map_err(|error| Failure::caused(&error, error.hint()))?;
     tracing::info!("stopped");
     Ok(())
