@@ -5,6 +5,7 @@
 //!
 //! A missing program is a failed test, never a skipped one; the message names the Debian package.
 
+pub mod api;
 pub mod companion;
 pub mod conformance;
 pub mod guest;

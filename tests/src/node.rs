@@ -18,6 +18,9 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 /// A node that has not drained within this time after SIGTERM has failed.
 const DRAINED_WITHIN: Duration = Duration::from_secs(40);
 
+/// Who owns nothing.
+const NOBODY: u32 = 65_534;
+
 /// The program under test: `FELS_BIN`, else the release build, else the debug build.
 pub fn binary() -> PathBuf {
     if let Some(path) = std::env::var_os("FELS_BIN") {
@@ -50,6 +53,7 @@ pub struct Bed {
     small_disk: Option<String>,
     extra: String,
     nbd: bool,
+    as_nobody: bool,
 }
 
 impl Default for Bed {
@@ -65,6 +69,7 @@ impl Default for Bed {
             small_disk: None,
             extra: String::new(),
             nbd: false,
+            as_nobody: false,
         }
     }
 }
@@ -128,6 +133,13 @@ impl Bed {
         self
     }
 
+    /// Where the bed is root's, the node is nobody's: it can harm nothing but its own directory, whatever it is asked for.
+    #[must_use]
+    pub fn as_nobody(mut self) -> Self {
+        self.as_nobody = geteuid().is_root();
+        self
+    }
+
     /// Lines put at the top of the configuration file.
     #[must_use]
     pub fn extra(mut self, lines: &str) -> Self {
@@ -176,6 +188,11 @@ impl Node {
     fn launch(&mut self) -> Result<(), Refusal> {
         let config = self.folder.path().join("fels.toml");
         std::fs::write(&config, self.config()).expect("the configuration can be written");
+        if self.bed.as_nobody {
+            for path in [self.folder.path(), &config] {
+                std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root can give it away");
+            }
+        }
         let stdout = self.folder.path().join("stdout");
         let mut command = self.command();
         command.args(["serve", "--config"]).arg(&config).current_dir(self.folder.path()).stdin(Stdio::null());
@@ -205,6 +222,14 @@ impl Node {
     }
 
     fn command(&self) -> Command {
+        if self.bed.as_nobody {
+            let mut command = bound_to_this_thread(&locate("setpriv"));
+            let who = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+            // A change of user clears the parent death signal, so it is set again at the end.
+            command.args(who).args(["--clear-groups", "--no-new-privs", "setpriv", "--pdeathsig", "KILL"]);
+            command.arg(binary());
+            return command;
+        }
         let Some(options) = &self.bed.small_disk else {
             return bound_to_this_thread(&binary());
         };

@@ -12,7 +12,7 @@ use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{
     ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
 };
-use utoipa::openapi::{Content, OpenApi, Ref, ResponseBuilder};
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
 
 use super::House;
 use super::actor::Least;
@@ -156,6 +156,15 @@ fn secure(operation: &mut Operation, least: Least) {
         Least::Role(_) | Least::Own => vec![by("token"), by("session")],
     };
     operation.security = Some(needed);
+    // What is derived from a type is said to be JSON of any kind.
+    for (status, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && status.starts_with(['4', '5'])
+            && let Some(problem) = response.content.shift_remove("application/json")
+        {
+            response.content.insert("application/problem+json".to_owned(), problem);
+        }
+    }
     let extensions = operation.extensions.get_or_insert_default();
     extensions.insert("x-least-role".to_owned(), least.name().into());
     for (status, says) in [("401", "Nobody knows who asks."), ("403", "Who asks may not.")] {
@@ -181,6 +190,11 @@ mod tests {
                 described.insert((path.clone(), method.to_uppercase()));
                 assert!(operation["security"].is_array(), "{method} {path}");
                 assert!(operation["x-least-role"].is_string(), "{method} {path}");
+                for (status, response) in operation["responses"].as_object().unwrap() {
+                    let kinds = response["content"].as_object().map(|kinds| kinds.keys().collect::<Vec<_>>());
+                    let is_problem = kinds.is_some_and(|kinds| kinds == ["application/problem+json"]);
+                    assert_eq!(is_problem, !status.starts_with('2'), "{method} {path} {status}");
+                }
             }
         }
         let ways = ways();
