@@ -19,7 +19,9 @@ pub fn ask(data: &Path, method: &str, path: &str, body: &serde_json::Value) -> (
     );
     stream.write_all(request.as_bytes()).expect("a node that reads");
     let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap_or_else(|error| panic!("{method} {path} is not answered: {error}"));
+    stream
+        .read_to_end(&mut answer)
+        .unwrap_or_else(|error| panic!("{method} {path} is not answered: {error}"));
     let answer = String::from_utf8_lossy(&answer);
     let (head, said) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer of HTTP: {answer}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());

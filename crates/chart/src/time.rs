@@ -165,7 +165,9 @@ impl Clock {
         let (year, month, day) = date(at_s / DAY);
         let name = MONTHS[(month as usize + 11) % 12];
         match step {
-            Step::Seconds(step) if step < DAY && !at_s.is_multiple_of(DAY) => time_of_day(at_s, step < MINUTE),
+            Step::Seconds(step) if step < DAY && !at_s.is_multiple_of(DAY) => {
+                time_of_day(at_s, step < MINUTE)
+            }
             Step::Seconds(step) if step <= DAY => format!("{} {day}", WEEKDAYS[(at_s / DAY % 7) as usize]),
             Step::Seconds(_) | Step::Week => format!("{day} {name}"),
             Step::Months(_) if month != 1 => name.to_owned(),

@@ -28,7 +28,8 @@ fn insist(node: &Node, method: &str, path: &str, body: &Value, done: impl Fn(u16
 fn live(node: &Node, number: usize) {
     let name = format!("v{number}");
     // Half of them on the pool, half of them in files.
-    let backing = if number.is_multiple_of(4) { json!({ "file": format!("{name}.img") }) } else { Value::Null };
+    let backing =
+        if number.is_multiple_of(4) { json!({ "file": format!("{name}.img") }) } else { Value::Null };
     let path = format!("/v1/volumes/{name}");
     for round in 0..ROUNDS {
         let mut volume = json!({ "name": name, "size": "1MiB" });

@@ -149,8 +149,7 @@ impl GraphData {
 
     /// As it is drawn.
     pub fn lines(&self) -> Lines {
-        let point =
-            |point: &Option<[f64; 3]>| point.map(|[least, mean, most]| Point { least, mean, most });
+        let point = |point: &Option<[f64; 3]>| point.map(|[least, mean, most]| Point { least, mean, most });
         let line = |line: &GraphLine| Line {
             label: line.label.clone(),
             points: line.points.iter().map(point).collect(),
