@@ -459,8 +459,8 @@ fn what_peers_say_is_text_on_every_page() {
 fn common_login(portal: SocketAddr, name: &str) -> TcpStream {
     let text = format!("InitiatorName={name}\0SessionType=Discovery\0");
     let mut pdu = vec![0u8; 48];
-    // Immediate, Login Request; transit from security negotiation to the full feature phase.
-    (pdu[0], pdu[1]) = (0x43, 0x83);
+    // Immediate, Login Request; transit from operational negotiation to the full feature phase.
+    (pdu[0], pdu[1]) = (0x43, 0x87);
     let length = u32::try_from(text.len()).unwrap().to_be_bytes();
     pdu[5..8].copy_from_slice(&length[1..]);
     pdu[8] = 0x80;

@@ -84,7 +84,7 @@ def first_login(bed, page):
 def sign_in(bed, page):
     page.goto(bed.base + "/login")
     page.get_by_label("Name").fill("alice")
-    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
     send(page, "Sign in")
     expect(page.get_by_role("heading", name="Overview")).to_be_attached()
 

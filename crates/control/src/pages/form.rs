@@ -271,6 +271,11 @@ impl Sheet {
         self.problem = Some(problem);
     }
 
+    /// Whether it is meant for a version of the configuration.
+    fn is_versioned(&self) -> bool {
+        self.fields.iter().any(|field| field.name == "version")
+    }
+
     /// Those that are shown.
     pub fn shown(&self) -> impl Iterator<Item = &Field> {
         self.fields.iter().filter(|field| !field.is_hidden())
@@ -351,9 +356,9 @@ pub(super) async fn carry_out(
     let plans = sheet.is_planned && sent.get("step") != "apply";
     if sheet.is_planned {
         deed.wish.insert("dry_run".to_owned(), plans.into());
-        if let Some(version) = sent.some("version") {
-            deed.wish.insert("version".to_owned(), version.into());
-        }
+    }
+    if let Some(version) = sent.some("version").filter(|_| sheet.is_versioned()) {
+        deed.wish.insert("version".to_owned(), version.into());
     }
     let asker = asker.clone().with_csrf(sent.get("csrf"));
     match asker.send::<Made>(deed.method, &deed.path, &deed.wish).await {

@@ -49,5 +49,8 @@ document.addEventListener("submit", (event) => {
   setTimeout(() => delete form.dataset.sent, 10000);
 });
 
+// Whoever goes back may send again.
+addEventListener("pageshow", () => document.querySelectorAll("form").forEach((form) => delete form.dataset.sent));
+
 // What is wrong is read first.
 document.querySelector(".problem[role=alert]")?.focus();
