@@ -200,7 +200,12 @@ fn every_page_is_whole_and_says_to_browsers_what_they_may() {
         for what in [" style=\"", " onclick=", "<script>", "<style"] {
             assert!(!answer.page.contains(what), "{path} has {what}, which its policy forbids");
         }
-        for header in ["x-content-type-options", "x-frame-options", "referrer-policy", "cache-control"] {
+        assert_eq!(
+            answer.header("referrer-policy"),
+            Some("same-origin"),
+            "else forms are sent with `Origin: null`"
+        );
+        for header in ["x-content-type-options", "x-frame-options", "cache-control"] {
             assert!(answer.header(header).is_some(), "{path} without {header}");
         }
     }
@@ -413,21 +418,12 @@ fn the_first_admin_is_made_once_by_who_has_the_code() {
 }
 
 #[test]
-fn what_peers_say_is_text_on_every_page() {
+fn what_somebody_types_is_text_on_every_page() {
     let directory = tempfile::tempdir().unwrap();
     user(directory.path(), "alice", Role::Admin);
     let (node, address) = node(directory.path());
     let mut browser = Browser::came_in(address, "alice");
     let hostile = "<script>alert(1)</script>\"'><!--live x-->";
-    let stream = common_login(node.portals().iscsi[0], hostile);
-    let page = browser.get("/initiators");
-    assert!(
-        page.page.contains("&#60;script&#62;alert(1)") || page.page.contains("&lt;script"),
-        "the name is shown: {}",
-        page.page
-    );
-    assert!(!page.page.contains("<script>alert") && !page.page.contains("<!--live x"), "{}", page.page);
-    drop(stream);
     // What a path says is in the audit log, and on its page.
     let csrf = browser.get("/new-volume").field("csrf");
     browser.send("/settings/users/%3Cscript%3E/remove", &[("csrf", &csrf), ("confirm", "<script>")]);
@@ -452,27 +448,6 @@ fn what_peers_say_is_text_on_every_page() {
         assert!(!browser.get(path).page.contains("<script>alert"), "{path}");
     }
     node.shutdown().unwrap();
-}
-
-/// A discovery session over iSCSI of an initiator of that name: one Login Request that goes straight to the full feature phase
-/// (RFC 7143, 11.12).
-fn common_login(portal: SocketAddr, name: &str) -> TcpStream {
-    let text = format!("InitiatorName={name}\0SessionType=Discovery\0");
-    let mut pdu = vec![0u8; 48];
-    // Immediate, Login Request; transit from operational negotiation to the full feature phase.
-    (pdu[0], pdu[1]) = (0x43, 0x87);
-    let length = u32::try_from(text.len()).unwrap().to_be_bytes();
-    pdu[5..8].copy_from_slice(&length[1..]);
-    pdu[8] = 0x80;
-    pdu.extend(text.bytes());
-    pdu.resize(pdu.len().next_multiple_of(4), 0);
-    let mut stream = TcpStream::connect(portal).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream.write_all(&pdu).unwrap();
-    let mut answer = [0; 48];
-    stream.read_exact(&mut answer).unwrap();
-    assert_eq!((answer[0] & 0x3f, answer[36]), (0x23, 0), "the login is refused: {answer:?}");
-    stream
 }
 
 #[test]

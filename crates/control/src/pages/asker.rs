@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::House;
+use crate::api::people::model::Me;
 use crate::api::{Peer, Problem};
 
 /// Bytes of an answer of the API at most: ten thousand volumes are far fewer.
@@ -77,6 +78,14 @@ impl Asker {
     /// From where.
     pub fn peer(&self) -> Option<Peer> {
         self.peer
+    }
+
+    /// Who he is; nothing if he has to come in first.
+    pub async fn me(&self) -> Result<Option<Me>, Problem> {
+        match self.get("/v1/me").await {
+            Err(problem) if problem.status == StatusCode::UNAUTHORIZED.as_u16() => Ok(None),
+            me => me.map(Some),
+        }
     }
 
     /// Looks at something.

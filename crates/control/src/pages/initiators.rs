@@ -138,6 +138,21 @@ mod tests {
     }
 
     #[test]
+    fn what_an_initiator_calls_itself_is_text() {
+        let mut hostile = initiator(&["\"><img src=x>"]);
+        hostile.name = "<script>alert(1)</script><!--live x-->".into();
+        hostile.sessions[0].id = "'><b>".into();
+        hostile.sessions[0].volumes = vec!["\"><i>".into()];
+        let frame = Frame::bare("Initiators");
+        let list = List { frame, initiators: vec![shown(&hostile)], portals: Vec::new() };
+        let page = list.render().unwrap();
+        assert!(page.contains("&#60;script&#62;alert(1)"), "{page}");
+        for markup in ["<script>alert", "<!--live x", "<img src=x", "<b>", "<i>"] {
+            assert!(!page.contains(markup), "{markup} is in {page}");
+        }
+    }
+
+    #[test]
     fn paths_are_even_when_each_has_as_many_connections() {
         assert_eq!(evenness(&initiator(&[])).kind, Kind::Off);
         assert_eq!(evenness(&initiator(&["a"])).word, "one path");

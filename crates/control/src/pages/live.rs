@@ -20,7 +20,6 @@ use serde_json::json;
 use super::House;
 use super::asker::Asker;
 use crate::api::Problem;
-use crate::api::people::model::Me;
 
 /// How often a page is looked at.
 const PERIOD: Duration = Duration::from_secs(2);
@@ -57,8 +56,7 @@ pub(super) async fn stream(
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let LiveAsker(asker) = asker;
-    let me: Me = asker.get("/v1/me").await?;
-    if me.role.is_none() {
+    if asker.me().await?.is_none() {
         return Ok(StatusCode::UNAUTHORIZED.into_response());
     }
     let path = which.map(|Query(which)| which.page).unwrap_or_default();

@@ -10,7 +10,7 @@ use super::form::{Field, Sent, Sheet, Takes};
 use super::frame::Frame;
 use super::page;
 use crate::api::Problem;
-use crate::api::people::model::{Me, SetupState};
+use crate::api::people::model::SetupState;
 
 #[derive(Template)]
 #[template(path = "login.html")]
@@ -47,15 +47,14 @@ fn sheet(asker: &Asker) -> Sheet {
 
 /// Asks who somebody is.
 pub(super) async fn ask(asker: Asker) -> Result<Response, Problem> {
-    let me: Me = asker.get("/v1/me").await?;
+    let me = asker.me().await?;
     let wanted = asker.query.as_deref().and_then(|query| query.strip_prefix("next=")).unwrap_or_default();
     let wanted = decoded(wanted);
-    match (me.user, me.role) {
-        (Some(_), _) => return Ok(Redirect::to(next(&wanted)).into_response()),
-        (None, Some(_)) if asker.get::<SetupState>("/v1/setup").await?.open => {
-            return Ok(Redirect::to("/setup").into_response());
-        }
-        (None, _) => {}
+    if me.is_some_and(|me| me.user.is_some()) {
+        return Ok(Redirect::to(next(&wanted)).into_response());
+    }
+    if asker.get::<SetupState>("/v1/setup").await?.open {
+        return Ok(Redirect::to("/setup").into_response());
     }
     let mut sheet = sheet(&asker);
     sheet.fields[2].value = next(&wanted).to_owned();

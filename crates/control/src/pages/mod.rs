@@ -132,6 +132,8 @@ async fn dress(State(house): State<House>, request: Request, next: Next) -> Resp
     }
     let policy = HeaderValue::from_static(POLICY);
     response.headers_mut().entry(header::CONTENT_SECURITY_POLICY).or_insert(policy);
+    // With `no-referrer` browsers would say of the node's own forms that they come from nowhere (`Origin: null`).
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     harden(asker.peer(), &mut response);
     response
 }
