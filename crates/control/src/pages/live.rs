@@ -23,8 +23,6 @@ use crate::api::Problem;
 
 /// How often a page is looked at.
 const PERIOD: Duration = Duration::from_secs(2);
-/// After so many looks without a change something is said all the same, so that who has gone is noticed.
-const SILENT: u32 = 7;
 /// Bytes of a page at most.
 const MAX_PAGE_BYTES: usize = 4 << 20;
 /// Bytes of the address of a page at most.
@@ -91,7 +89,6 @@ impl axum::extract::FromRequestParts<Live> for LiveAsker {
 
 async fn follow(pages: &Router, asker: &Asker, path: &str, mut sender: Sender<Bytes>) {
     let mut known: HashMap<String, String> = HashMap::new();
-    let mut silent = 0;
     loop {
         let Some(page) = look(pages, asker, path).await else {
             // Who has gone, or may not look any more: the page says so by itself when it is asked for again.
@@ -105,15 +102,12 @@ async fn follow(pages: &Router, asker: &Asker, path: &str, mut sender: Sender<By
                 known.insert(id.to_owned(), html.to_owned());
             }
         }
-        silent += 1;
-        if events.is_empty() && silent >= SILENT {
+        // Said all the same, so that who has gone is noticed, and others have his place.
+        if events.is_empty() {
             events.push_str(": nothing new\n\n");
         }
-        if !events.is_empty() {
-            silent = 0;
-            if sender.send_data(Bytes::from(events)).await.is_err() {
-                return;
-            }
+        if sender.send_data(Bytes::from(events)).await.is_err() {
+            return;
         }
         tokio::time::sleep(PERIOD).await;
     }
