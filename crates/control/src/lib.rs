@@ -6,6 +6,8 @@ pub mod audit;
 pub mod collect;
 pub mod config;
 pub mod diff;
+pub mod events;
+mod lines;
 pub mod live;
 pub mod moment;
 pub mod node;
@@ -19,6 +21,7 @@ pub mod size;
 pub mod state;
 pub mod store;
 pub mod tls;
+pub mod watch;
 mod whole;
 
 pub use config::{Config, ConfigErrors};

@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use monitor::event::Event;
 use monitor::metric::INTERVAL;
 use plane::core::{Congestion, Core, Portals, Prepared, close_pools, drain, prepare};
 use plane::limits::DRAIN_TIME;
@@ -16,6 +17,7 @@ use crate::administration::Administration;
 use crate::api;
 use crate::collect::Collector;
 use crate::config::Config;
+use crate::events::Events;
 use crate::live::Plane;
 use crate::observe::{Observer, Observing, serve_munin};
 use crate::plan::{plan, served};
@@ -23,6 +25,7 @@ use crate::pulse::Pulse;
 use crate::state::DataDirectory;
 use crate::store::pending::settle_files;
 use crate::store::{Document, Store};
+use crate::watch::Watch;
 
 /// How long initiators get to log out by themselves when the node stops.
 const GRACE: Duration = Duration::from_secs(1);
@@ -40,6 +43,8 @@ pub struct Node {
     observer: Observer,
     observing: Observing,
     munin: Vec<monitor::munin::Server>,
+    watch: Watch,
+    events: Events,
     _data: DataDirectory,
 }
 
@@ -125,10 +130,13 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     warn_of_pools_for_measuring(config);
     let live = Arc::new(Plane::new(peers.clone(), prepared.pools.clone(), data.node_id()));
     let (is_pending, http, munin) = (!pending.is_empty(), config.http.clone(), config.munin.clone());
-    let administration = Arc::new(Administration::new(store, document, &data, live, pending));
+    let events = Events::open(data.path()).map_err(|error| no_events(&error))?;
+    let administration = Administration::new(store, document, &data, live, pending).telling(events.clone());
+    let administration = Arc::new(administration);
     if is_pending {
         settle_pools(&administration)?;
     }
+    let watch = Watch::start(prepared.pools.clone(), events.clone()).map_err(|error| no_thread(&error))?;
     let observer = Observer::new(Collector::new(peers.clone(), prepared.pools.clone()), data.path());
     let context = api::Context::new(
         prepared.pools.clone(),
@@ -136,6 +144,7 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
         administration,
         portals.clone(),
         observer.clone(),
+        events.clone(),
     );
     let observing = Observing::start(observer.clone(), INTERVAL).map_err(|error| StartError {
         message: format!("no thread that observes the node: {error}"),
@@ -146,8 +155,9 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     let api =
         api::start(data.path(), http.as_ref(), context).map_err(|error| StartError::from_text(&error))?;
     tell_of_doors(&api, &munin);
+    events.tell(Event::NodeStarted { version: env!("CARGO_PKG_VERSION").to_owned() });
     let pools = prepared.pools;
-    Ok(Node { portals, pools, peers, threads, api, observer, observing, munin, _data: data })
+    Ok(Node { portals, pools, peers, threads, api, observer, observing, munin, watch, events, _data: data })
 }
 
 /// Says what is served, and what not over which protocol.
@@ -235,6 +245,23 @@ fn portals(config: &Config) -> Portals {
             nbd: nbd.map_or_else(Default::default, |nbd| nbd.congestion_control.clone()),
             nvme: nvme.map_or_else(Default::default, |nvme| nvme.congestion_control.clone()),
         },
+    }
+}
+
+fn no_events(error: &std::io::Error) -> StartError {
+    StartError {
+        message: format!("the event log cannot be opened: {error}"),
+        hint: Some(
+            "the user who runs the node needs to read and write the events.log files in its data directory"
+                .into(),
+        ),
+    }
+}
+
+fn no_thread(error: &std::io::Error) -> StartError {
+    StartError {
+        message: format!("no thread to watch the node: {error}"),
+        hint: Some("raise the limits of processes and open files (ulimit -u, -n)".into()),
     }
 }
 
@@ -371,9 +398,12 @@ impl Node {
     /// Stops taking connections, drains what is in flight until a deadline, makes everything durable, closes the pools, and
     /// ends.
     pub fn shutdown(mut self) -> Result<(), ShutdownError> {
+        self.events.tell(Event::NodeStopping {});
+        self.events.dismiss();
         self.api.stop();
         self.observing.stop();
         self.munin.clear();
+        self.watch.stop();
         let deadline = Instant::now() + DRAIN_TIME;
         let count = self.threads.len();
         let drained = self.on_every(|shard, done| {
@@ -401,6 +431,7 @@ impl Node {
                 result = result.and(Err("a shard panicked".to_owned()));
             }
         }
+        self.events.close();
         result.map_err(|message| ShutdownError {
             message,
             hint: Some("the log says which session or volume".into()),

@@ -96,6 +96,8 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
     for (template, methods) in document["paths"].as_object().unwrap() {
         for method in methods.as_object().unwrap().keys() {
             let path = template.replace("{pool}", "none").replace("{slot}", "0").replace("{id}", "0");
+            // It does not end by itself.
+            let path = path.replace("/events/stream", "/events/stream?event=none");
             let path = path.replace("{user}", "none").replace("{token}", "none").replace("{volume}", "none");
             let (status, head, body) = ask(&socket, &method.to_uppercase(), &path, b"");
             // A path that is not routed has another sentence.
@@ -108,6 +110,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
                 "there is no user none",
                 "none has no token",
                 "nothing was sent",
+                "there is no event `none`",
             ];
             assert!(
                 status == 200 || heard.iter().any(|words| says.contains(words)),
@@ -117,7 +120,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             count += 1;
         }
     }
-    assert_eq!(count, 41, "the count of all ways to ask");
+    assert_eq!(count, 46, "the count of all ways to ask");
     node.shutdown().unwrap();
 }
 
@@ -249,6 +252,7 @@ fn word() -> impl Strategy<Value = String> {
         Just("demo".to_owned()),
         Just("configuration".to_owned()),
         Just("status".to_owned()),
+        Just("events?limit=0".to_owned()),
         (0..99_u64).prop_map(|number| number.to_string()),
         Just(u64::MAX.to_string()),
         "[a-z0-9._~%-]{0,12}",
@@ -443,4 +447,71 @@ fn connections_that_say_nothing_keep_nobody_out() {
     assert_eq!(ask(&socket, "GET", "/v1/jobs", b"").0, 200);
     drop(silent);
     node.shutdown().unwrap();
+}
+
+/// Sends a request for a stream, and reads until `enough` of it has come.
+fn listen(socket: &Path, path: &str, headers: &str, enough: impl Fn(&str) -> bool) -> String {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: fels\r\n{headers}\r\n").unwrap();
+    let mut said = String::new();
+    let mut bytes = [0; 4096];
+    while !enough(&said) {
+        let count = stream.read(&mut bytes).unwrap_or_else(|error| panic!("{error} after {said}"));
+        assert_ne!(count, 0, "it ended after {said}");
+        said.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
+    }
+    said
+}
+
+#[test]
+fn what_happens_is_listed_and_streamed_and_a_stream_that_broke_goes_on_where_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let node = node(directory.path());
+    let socket = node.control_socket().to_owned();
+    let client = Client::new(directory.path()).unwrap();
+    let follower = {
+        let socket = socket.clone();
+        std::thread::spawn(move || {
+            listen(&socket, "/v1/events/stream?after=0", "", |said| said.contains("member-faulted"))
+        })
+    };
+    let offline = serde_json::json!({});
+    client.post::<api::model::Change>("/v1/pools/tank/members/1/offline", &offline).unwrap();
+    let said = follower.join().unwrap();
+    assert!(said.to_lowercase().contains("content-type: text/event-stream"), "{said}");
+    assert!(said.contains("data: {") && said.contains("node-started"), "{said}");
+    let told: api::Happened =
+        client.get("/v1/events?event=member-faulted&pool=tank&severity=warning").unwrap();
+    let [faulted] = &told.events[..] else { panic!("{told:?}") };
+    assert!(faulted.sentence.starts_with("member 1 of pool tank is out"), "{faulted:?}");
+    let again = format!("Last-Event-ID: {}\r\n", faulted.id - 1);
+    let said = listen(&socket, "/v1/events/stream", &again, |said| said.contains("member-faulted"));
+    assert!(!said.contains("node-started"), "{said}");
+    assert_eq!(client.get::<api::Happened>("/v1/events?event=member-faulted&pool=none").unwrap().events, []);
+    let pages: Vec<u64> = std::iter::successors(Some(u64::MAX), |before| {
+        let path = format!("/v1/events?limit=1&before={before}");
+        client.get::<api::Happened>(&path).unwrap().events.first().map(|record| record.id)
+    })
+    .skip(1)
+    .collect();
+    let expected: Vec<u64> = (1..=pages.len() as u64).rev().collect();
+    assert_eq!(pages, expected, "page by page, nothing twice and nothing left out");
+    for wrong in ["?limit=0", "?limit=1001", "?severity=bad", "?event=none", "?x=1"] {
+        let error = client.get::<api::Happened>(&format!("/v1/events{wrong}")).unwrap_err();
+        assert!(error.hint().is_some(), "{wrong}: {error}");
+    }
+    // Listeners do not hold up the end of the node, nor keep others out.
+    let listeners: Vec<_> = (0..30)
+        .map(|_| {
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            stream.write_all(b"GET /v1/events/stream HTTP/1.1\r\nHost: fels\r\n\r\n").unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(ask(&socket, "GET", "/v1/jobs", b"").0, 200);
+    let begun = std::time::Instant::now();
+    node.shutdown().unwrap();
+    assert!(begun.elapsed() < Duration::from_millis(1900), "{:?}", begun.elapsed());
+    drop(listeners);
 }

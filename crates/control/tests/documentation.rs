@@ -77,6 +77,7 @@ fn the_links_of_the_pages_lead_somewhere() {
         "docs/formats/data-directory.md",
         "docs/formats/people.md",
         "docs/formats/audit.md",
+        "docs/formats/events.md",
     ] {
         let here = root().join(path);
         for link in page(path).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
@@ -107,4 +108,18 @@ fn the_reference_has_every_path_of_the_control_api() {
         }
     }
     assert_eq!(reference.matches("\n| `/").count(), table.lines().count(), "it has more than there is");
+}
+
+#[test]
+fn the_page_of_the_event_log_has_every_event() {
+    let page = page("docs/formats/events.md");
+    for (name, about) in monitor::event::Event::ALL {
+        let row = format!("| `{name}` | {about} |\n");
+        assert!(page.contains(&row), "it lacks {row}");
+    }
+    assert_eq!(
+        page.matches("\n| `").count(),
+        monitor::event::Event::ALL.len() + 6,
+        "it has more than there is"
+    );
 }

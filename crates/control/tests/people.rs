@@ -90,6 +90,8 @@ fn bearer(token: &str) -> String {
 
 /// A path with names of things that there are not, so that nothing happens even to who may.
 fn example(template: &str) -> String {
+    // What it asks for has no end, if it is right.
+    let template = template.replace("/events/stream", "/events/stream?event=none");
     let template = template.replace("{user}", "none").replace("{token}", "none");
     template.replace("{pool}", "none").replace("{slot}", "0").replace("{id}", "0")
 }

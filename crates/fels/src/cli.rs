@@ -1,8 +1,8 @@
 //! The commands and where each one goes. Flags stand beside the command that they belong to.
 
 use crate::commands::{
-    apply, audit, cert, check, completions, dump, graph, initiator, job, lab, man, pool, portal, serve,
-    status, token, top, user, volume,
+    apply, audit, cert, check, completions, dump, events, graph, initiator, job, lab, man, pool, portal,
+    serve, status, token, top, user, volume,
 };
 use crate::message::Failure;
 use clap::builder::Styles;
@@ -47,6 +47,7 @@ pub enum Command {
     Portal(portal::Arguments),
     Apply(apply::Arguments),
     Dump(dump::Arguments),
+    Events(events::Arguments),
     User(user::Arguments),
     Token(token::Arguments),
     Audit(audit::Arguments),
@@ -71,6 +72,7 @@ impl Command {
             Self::Portal(arguments) => portal::run(&arguments),
             Self::Apply(arguments) => apply::run(&arguments),
             Self::Dump(arguments) => dump::run(&arguments),
+            Self::Events(arguments) => events::run(&arguments),
             Self::User(arguments) => user::run(&arguments),
             Self::Token(arguments) => token::run(&arguments),
             Self::Audit(arguments) => audit::run(&arguments),

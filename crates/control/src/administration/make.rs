@@ -7,11 +7,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use monitor::event::Event;
+
 use super::plan::Planned;
 use super::point::point;
 use super::{Administration, ChangeError, Outcome, State};
 use crate::config::Volume;
-use crate::diff::{Fate, Step, settled};
+use crate::diff::{Fate, Step, changes, settled};
 use crate::live::{Answer, LiveError, remove_file};
 use crate::store::files::{System, Written};
 use crate::store::pending::{Bytes, Grown, Pending, Place, is_named};
@@ -71,12 +73,28 @@ impl Administration {
         for step in &outcome.steps {
             tracing::info!("asked for: {step}");
         }
+        self.tell_of(&planned, &undone);
         let running = settled(&state.running, &planned.document.config, &planned.steps, |name| {
             undone.contains_key(name)
         });
         let reasons: Vec<_> = undone.iter().map(|(name, why)| format!("volume {name}: {why}")).collect();
         self.set_state(State { document: planned.document, running, undone, pending });
         if reasons.is_empty() { Ok(outcome) } else { Err(ChangeError::Incomplete(reasons)) }
+    }
+
+    /// Tells what became different.
+    fn tell_of(&self, planned: &Planned, undone: &BTreeMap<String, String>) {
+        let destroyed = planned.destroyed.iter().map(|volume| {
+            let volume = volume.name.clone();
+            (volume.clone(), Event::VolumeDeleted { volume })
+        });
+        for (name, event) in planned.steps.iter().filter_map(told_as).chain(destroyed) {
+            if !undone.contains_key(&name) {
+                self.tell(event);
+            }
+        }
+        let (version, steps) = (planned.document.version.to_string(), planned.steps.len() as u64);
+        self.tell(Event::ConfigurationChanged { version, steps });
     }
 
     pub(super) async fn write(&self, text: &str) -> Result<Written, ChangeError> {
@@ -253,6 +271,24 @@ impl Administration {
             Place::Pool(pool) => in_time(self.live.destroy(&state.running, pool, name)).await,
         }
     }
+}
+
+/// What a step is told as, with the name of its volume.
+fn told_as(step: &Step) -> Option<(String, Event)> {
+    let of = |volume: &Volume| volume.name.clone();
+    Some(match step {
+        Step::Add { volume, .. } => {
+            (of(volume), Event::VolumeCreated { volume: of(volume), bytes: volume.size_bytes })
+        }
+        Step::Alter { from, to } => {
+            (of(to), Event::VolumeChanged { volume: of(to), what: changes(from, to).join(", ") })
+        }
+        Step::Remove { volume, fate: Fate::Destroyed } => {
+            (of(volume), Event::VolumeDeleted { volume: of(volume) })
+        }
+        Step::Remove { volume, .. } => (of(volume), Event::VolumeWithdrawn { volume: of(volume) }),
+        Step::Note(_) | Step::Later { .. } => return None,
+    })
 }
 
 /// An empty file that nobody had before: what is pending is the node's own.

@@ -15,7 +15,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use monitor::event::Event;
+
 use crate::config::Config;
+use crate::events::Events;
 use crate::live::Live;
 use crate::state::{DataDirectory, NodeId, VolumeId};
 use crate::store::document::Settings;
@@ -32,6 +35,7 @@ pub struct Administration {
     node: NodeId,
     live: Arc<dyn Live>,
     state: RwLock<Arc<State>>,
+    events: Option<Events>,
 }
 
 /// How things are between two changes.
@@ -115,7 +119,20 @@ impl Administration {
     ) -> Administration {
         let running = document.config.clone();
         let state = RwLock::new(Arc::new(State { document, running, undone: BTreeMap::new(), pending }));
-        Administration { store, data: data.path().to_owned(), node: data.node_id(), live, state }
+        let (data, node) = (data.path().to_owned(), data.node_id());
+        Administration { store, data, node, live, state, events: None }
+    }
+
+    /// Lets it tell what it changes.
+    #[must_use]
+    pub fn telling(self, events: Events) -> Administration {
+        Administration { events: Some(events), ..self }
+    }
+
+    fn tell(&self, event: Event) {
+        if let Some(events) = &self.events {
+            events.tell(event);
+        }
     }
 
     /// The identity of a volume of this node.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use monitor::event::Event;
+
 use super::{Administration, ChangeError, State};
 use crate::config::Member;
 use crate::size::display_bytes;
@@ -42,6 +44,7 @@ impl Administration {
                 pool.clone_from(now);
             }
         }
+        self.tell(Event::ConfigurationChanged { version: document.version.to_string(), steps: 1 });
         self.set_state(State { document, running, ..State::clone(&state) });
         Ok(())
     }

@@ -32,6 +32,14 @@ impl Peer {
     pub fn is_near(&self) -> bool {
         matches!(self, Self::Local { .. } | Self::Remote { is_loopback: true, .. })
     }
+
+    /// Where it is, without a port: `socket` on this machine's own.
+    pub(super) fn host(&self) -> String {
+        match self {
+            Self::Local { .. } => "socket".to_owned(),
+            Self::Remote { address, .. } => address.ip().to_string(),
+        }
+    }
 }
 
 impl fmt::Display for Peer {

@@ -1,6 +1,7 @@
 //! The other side: what commands ask of a node that runs.
 
 use std::io::{self, ErrorKind};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -201,19 +202,64 @@ impl Client {
         if status.is_success() {
             return Ok(bytes);
         }
-        let problem = serde_json::from_slice(&bytes);
-        Err(ClientError::Refused(problem.map_err(|error| ClientError::NotUnderstood(error.to_string()))?))
+        Err(problem(&bytes))
     }
 
-    async fn exchange(
+    /// Listens to server-sent events, and hands on the `data` of each until that breaks it off, or the node ends the stream.
+    pub fn listen(
+        &self,
+        path: &str,
+        each: impl FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, ClientError> {
+        self.runtime.block_on(self.receive(path, each))
+    }
+
+    async fn receive(
+        &self,
+        path: &str,
+        mut each: impl FnMut(&str) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, ClientError> {
+        let other = |error: hyper::Error| ClientError::Io(io::Error::other(error));
+        let stream = self.connect().await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
+        let request = self.request(Method::GET, path, None)?;
+        let listening = async {
+            let mut response = sender.send_request(request).await.map_err(other)?;
+            if !response.status().is_success() {
+                let body = Limited::new(response.into_body(), MAX_ANSWER_BYTES).collect().await;
+                let body = body.map_err(|error| ClientError::Io(io::Error::other(error)))?;
+                return Err(problem(&body.to_bytes()));
+            }
+            let mut waiting = Vec::new();
+            loop {
+                let frame = tokio::time::timeout(PATIENCE, response.frame()).await;
+                let Some(frame) = frame.map_err(|_| ClientError::Silent)? else {
+                    return Ok(ControlFlow::Continue(()));
+                };
+                if let Ok(data) = frame.map_err(other)?.into_data() {
+                    waiting.extend_from_slice(&data);
+                }
+                if tell(&mut waiting, &mut each)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+        };
+        tokio::pin!(listening);
+        tokio::select! {
+            listened = &mut listening => listened,
+            driven = connection => {
+                driven.map_err(other)?;
+                listening.await
+            }
+        }
+    }
+
+    fn request(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
-    ) -> Result<(StatusCode, Bytes), ClientError> {
-        let other = |error: hyper::Error| ClientError::Io(io::Error::other(error));
-        let stream = self.connect().await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
+    ) -> Result<Request<Full<Bytes>>, ClientError> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -227,9 +273,20 @@ impl Client {
             Some(_) => request.header(header::CONTENT_TYPE, "application/json"),
             None => request,
         };
-        let request = request
-            .body(Full::new(Bytes::from(body.unwrap_or_default())))
-            .map_err(|error| ClientError::Io(io::Error::other(error)))?;
+        let body = Full::new(Bytes::from(body.unwrap_or_default()));
+        request.body(body).map_err(|error| ClientError::Io(io::Error::other(error)))
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
+        let other = |error: hyper::Error| ClientError::Io(io::Error::other(error));
+        let stream = self.connect().await?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(other)?;
+        let request = self.request(method, path, body)?;
         let answer = async {
             let response = sender.send_request(request).await.map_err(other)?;
             let status = response.status();
@@ -272,6 +329,36 @@ impl Client {
             }
         }
     }
+}
+
+fn not_understood(error: &serde_json::Error) -> ClientError {
+    ClientError::NotUnderstood(error.to_string())
+}
+
+/// What a body says that is no success.
+fn problem(body: &[u8]) -> ClientError {
+    serde_json::from_slice(body).map_or_else(|error| not_understood(&error), ClientError::Refused)
+}
+
+/// Hands on the events that are whole, and takes them from what waits.
+fn tell(
+    waiting: &mut Vec<u8>,
+    each: &mut impl FnMut(&str) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>, ClientError> {
+    while let Some(end) = waiting.windows(2).position(|two| two == b"\n\n") {
+        let event: Vec<u8> = waiting.drain(..end + 2).collect();
+        for line in String::from_utf8_lossy(&event).lines() {
+            if let Some(data) = line.strip_prefix("data: ")
+                && each(data).is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+    if waiting.len() > MAX_ANSWER_BYTES {
+        return Err(ClientError::NotUnderstood("an event without end".to_owned()));
+    }
+    Ok(ControlFlow::Continue(()))
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, ClientError> {

@@ -11,6 +11,7 @@ mod actor;
 mod audit;
 pub mod client;
 mod configuration;
+mod events;
 mod graphs;
 mod guard;
 mod http;
@@ -36,6 +37,7 @@ mod wish;
 pub use access::{Access, AccessError};
 pub use actor::{Actor, Peer, Who};
 pub use audit::Entries;
+pub use events::Happened;
 pub(crate) use http::harden;
 pub use http::{HttpError, exposure};
 pub use problem::Problem;
@@ -54,6 +56,7 @@ use axum::extract::FromRef;
 use crate::administration::Administration;
 use crate::audit::note;
 use crate::collect::Collector;
+use crate::events::Events;
 use crate::observe::Observer;
 
 /// What the rooms of the API work with: the running node.
@@ -68,6 +71,7 @@ struct Inner {
     administration: Arc<Administration>,
     /// Where the node listens.
     portals: plane::core::Portals,
+    events: Events,
     /// Changes are made one after the other.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// What relative paths of the configuration are relative to.
@@ -115,6 +119,12 @@ impl FromRef<House> for Context {
     }
 }
 
+impl FromRef<House> for Events {
+    fn from_ref(house: &House) -> Events {
+        house.context.0.events.clone()
+    }
+}
+
 impl FromRef<House> for Access {
     fn from_ref(house: &House) -> Access {
         house.access.clone()
@@ -129,11 +139,22 @@ impl Context {
         administration: Arc<Administration>,
         portals: plane::core::Portals,
         observer: Observer,
+        events: Events,
     ) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
         let (turn, jobs) = (Arc::default(), jobs::Registry::default());
-        Context(Arc::new(Inner { pools, peers, observer, jobs, administration, portals, turn, directory }))
+        Context(Arc::new(Inner {
+            pools,
+            peers,
+            observer,
+            jobs,
+            administration,
+            portals,
+            events,
+            turn,
+            directory,
+        }))
     }
 
     fn administration(&self) -> &Administration {

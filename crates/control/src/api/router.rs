@@ -16,7 +16,7 @@ use super::guard::{Guard, guard};
 use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
 use super::{
-    Context, House, Problem, activity, audit, configuration, graphs, initiators, jobs, metrics, model,
+    Context, House, Problem, activity, audit, configuration, events, graphs, initiators, jobs, metrics, model,
     people, pools, portals, status, volumes,
 };
 
@@ -63,6 +63,8 @@ const DEADLINE: Duration = Duration::from_secs(45);
         jobs::list,
         jobs::one,
         jobs::cancel,
+        events::list,
+        events::stream,
         initiators::list,
         people::login::login,
         people::login::logout,
@@ -148,6 +150,8 @@ pub(super) fn ways() -> Ways {
         .get("/v1/jobs", VIEWER, jobs::list)
         .get("/v1/jobs/{job}", VIEWER, jobs::one)
         .delete("/v1/jobs/{job}", OPERATOR, jobs::cancel)
+        .get("/v1/events", VIEWER, events::list)
+        .get("/v1/events/stream", VIEWER, events::stream)
         .get("/v1/initiators", VIEWER, initiators::list)
         .post("/v1/login", Least::Anybody, people::login::login)
         .post("/v1/logout", VIEWER, people::login::logout)

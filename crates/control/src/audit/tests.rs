@@ -36,7 +36,7 @@ fn what_is_entered_is_read_the_newest_first_and_after_a_start_it_goes_on() {
     for path in ["/1", "/2", "/3"] {
         audit.enter(entry(path)).unwrap();
     }
-    let mode = std::fs::metadata(directory.path().join(AUDIT_FILE)).unwrap().mode();
+    let mode = std::fs::metadata(directory.path().join(SHAPE.name)).unwrap().mode();
     assert_eq!(mode & 0o7777, 0o600);
     drop(audit);
     let audit = Audit::open(directory.path()).unwrap();
@@ -51,7 +51,7 @@ fn what_is_entered_is_read_the_newest_first_and_after_a_start_it_goes_on() {
 fn files_are_bounded_and_so_is_their_number_and_ids_go_on() {
     let directory = tempfile::tempdir().unwrap();
     let bound = 2000;
-    let audit = Audit::with_bound(directory.path(), bound).unwrap();
+    let audit = Audit::with_shape(directory.path(), Shape { max_file_bytes: bound, ..SHAPE }).unwrap();
     let count = 200;
     for number in 1..=count {
         assert_eq!(audit.enter(entry(&format!("/{number}"))).unwrap(), number);
@@ -62,15 +62,15 @@ fn files_are_bounded_and_so_is_their_number_and_ids_go_on() {
         .map(|file| (file.file_name().into_string().unwrap(), file.metadata().unwrap().len()))
         .collect();
     files.sort();
-    assert_eq!(files.len(), 1 + OLD_FILES, "{files:?}");
-    assert!(files.iter().all(|(name, bytes)| is_file_name(name) && *bytes <= bound), "{files:?}");
+    assert_eq!(files.len(), 1 + SHAPE.old_files, "{files:?}");
+    assert!(files.iter().all(|(name, bytes)| SHAPE.has(name) && *bytes <= bound), "{files:?}");
     let read = audit.read(1000, None).unwrap();
     let ids: Vec<_> = read.iter().map(|entry| entry.id).collect();
     let expected: Vec<_> = (1..=count).rev().take(ids.len()).collect();
     assert_eq!(ids, expected, "those that are left are the newest ones, without a gap");
     assert!(ids.len() > 40);
     // A number that is missing after a power cut is passed over.
-    std::fs::remove_file(old(directory.path(), 3)).unwrap();
+    std::fs::remove_file(SHAPE.old(directory.path(), 3)).unwrap();
     assert!(audit.read(1000, None).unwrap().len() < ids.len());
     drop(audit);
     assert_eq!(Audit::open(directory.path()).unwrap().enter(entry("/next")).unwrap(), count + 1);
@@ -79,7 +79,7 @@ fn files_are_bounded_and_so_is_their_number_and_ids_go_on() {
 #[test]
 fn a_torn_end_is_passed_over_wherever_it_is_torn() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join(AUDIT_FILE);
+    let path = directory.path().join(SHAPE.name);
     let audit = Audit::open(directory.path()).unwrap();
     audit.enter(entry("/1")).unwrap();
     let one = std::fs::metadata(&path).unwrap().len() as usize;
@@ -105,8 +105,8 @@ fn what_cannot_be_written_is_kept_and_nothing_goes_on_until_it_is() {
     let audit = Audit::open(directory.path()).unwrap();
     audit.enter(entry("/1")).unwrap();
     // A directory in its place: what is open is given up as on any other error.
-    audit.log().file = None;
-    let (path, away) = (directory.path().join(AUDIT_FILE), directory.path().join("away"));
+    audit.log().lines.reopen();
+    let (path, away) = (directory.path().join(SHAPE.name), directory.path().join("away"));
     std::fs::rename(&path, &away).unwrap();
     std::fs::create_dir(&path).unwrap();
     assert!(audit.enter(entry("/2")).is_err());
@@ -125,14 +125,14 @@ fn an_entry_is_bounded_whatever_was_asked_for() {
     audit.enter(Entry { steps, ..entry(&"/\u{e4}".repeat(10_000)) }).unwrap();
     let read = audit.read(1, None).unwrap();
     assert_eq!((read[0].path.chars().count(), read[0].steps.len()), (MAX_TEXT, MAX_STEPS));
-    assert!(std::fs::metadata(directory.path().join(AUDIT_FILE)).unwrap().len() < 64 << 10);
+    assert!(std::fs::metadata(directory.path().join(SHAPE.name)).unwrap().len() < 64 << 10);
 }
 
 proptest! {
     #[test]
     fn no_bytes_in_the_file_make_the_reader_fail(bytes in prop::collection::vec(any::<u8>(), 0..500)) {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join(AUDIT_FILE), bytes).unwrap();
+        std::fs::write(directory.path().join(SHAPE.name), bytes).unwrap();
         let audit = Audit::open(directory.path()).unwrap();
         audit.enter(entry("/next")).unwrap();
         prop_assert_eq!(&audit.read(10, None).unwrap()[0].path, "/next");

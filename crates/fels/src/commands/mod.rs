@@ -8,6 +8,7 @@ pub mod check;
 pub mod completions;
 pub mod dump;
 pub mod graph;
+pub mod events;
 pub mod initiator;
 pub mod job;
 pub mod lab;

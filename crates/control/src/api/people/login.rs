@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
+use monitor::event::Event;
 
 use super::super::session::{cookie, sent, without_cookie};
 use super::super::wish::Sent;
@@ -11,6 +12,7 @@ use super::super::{Access, Actor, Problem, Who};
 use super::model::{CameIn, Done, Login};
 use super::users::done;
 use crate::audit::note;
+use crate::events::Events;
 use crate::moment::Moment;
 use crate::people::check_user_name;
 use crate::people::password::Password;
@@ -30,12 +32,15 @@ use crate::people::sessions::SessionSecret;
 )]
 pub(in super::super) async fn login(
     State(access): State<Access>,
+    State(events): State<Events>,
     Extension(actor): Extension<Actor>,
     Sent(wish): Sent<Login>,
 ) -> Result<Response, Problem> {
     let now = Moment::now();
     let name = check_user_name(&wish.name).is_ok().then_some(wish.name.as_str());
+    let from = || actor.from.host();
     if let Err(wait) = access.attempt(&actor, name, now) {
+        events.tell(Event::LoginLocked { from: from() });
         return Ok(too_often(wait));
     }
     let user = access.people().user(&wish.name).cloned();
@@ -46,6 +51,7 @@ pub(in super::super) async fn login(
         if let Some(name) = name.filter(|name| access.people().user(name).is_some()) {
             note(format!("a wrong password for {name}"));
         }
+        events.tell(Event::LoginRefused { from: from() });
         return Err(Problem::unauthorized("there is no such user, or that is not his password")
             .hint("an admin can give you another password: `fels user password NAME`"));
     };
@@ -60,6 +66,7 @@ pub(in super::super) async fn login(
     access.succeeded(&actor, &user.name);
     let session = access.begin(&secret, &user.name, now);
     note(format!("{} came in", user.name));
+    events.tell(Event::UserCameIn { user: user.name.clone(), from: from() });
     let (name, csrf) = (user.name, secret.csrf().to_string());
     let body = Json(CameIn { user: name, role: user.role, csrf, expires: session.ends() });
     Ok(([(header::SET_COOKIE, cookie(actor.from, &secret))], body).into_response())

@@ -4,7 +4,6 @@ use super::super::error::Problems;
 use super::super::node::Root;
 use super::super::volume::lexical;
 use super::{plain, uses};
-use crate::audit::is_file_name;
 use crate::observe::HISTORY_DIRECTORY;
 use crate::people::file::{NEW_PEOPLE_FILE, PEOPLE_FILE};
 use crate::people::setup::SETUP_FILE;
@@ -14,7 +13,8 @@ use std::path::Path;
 
 /// Whether the node keeps something under that name in its data directory.
 fn is_own(name: &str) -> bool {
-    [PEOPLE_FILE, NEW_PEOPLE_FILE, MADE_FILE, NEW_MADE_FILE, SETUP_FILE].contains(&name) || is_file_name(name)
+    [PEOPLE_FILE, NEW_PEOPLE_FILE, MADE_FILE, NEW_MADE_FILE, SETUP_FILE].contains(&name)
+        || [crate::audit::SHAPE, crate::events::SHAPE].iter().any(|shape| shape.has(name))
 }
 
 /// No volume, member or socket takes the place of what the node keeps.
