@@ -1,4 +1,4 @@
-//! What the node shows of itself: metrics and events, defined once and rendered everywhere.
+//! What the node shows of itself: metrics, events and limits, defined once and rendered everywhere.
 //!
 //! Pure control plane. This crate knows nothing of volumes and pools but their names: whoever has figures fills a
 //! [`metric::Snapshot`] every [`metric::INTERVAL`], and [`metric::Recent`] makes of it what everything else reads.
@@ -6,6 +6,7 @@
 pub mod graph;
 pub mod event;
 pub mod history;
+pub mod limit;
 pub mod metric;
 pub mod munin;
 pub mod prometheus;

@@ -3,6 +3,8 @@
 use monitor::metric::{Snapshot, table};
 use plane::pool::{Assembled, Handle, MemberState, MemberStatus, Status};
 
+use crate::offline::survival::Survival;
+
 pub(super) fn add(snapshot: &mut Snapshot, pool: &Assembled) {
     let status = Handle::new(pool.pool().shared().clone()).status();
     let name = status.name.as_str();
@@ -14,6 +16,9 @@ pub(super) fn add(snapshot: &mut Snapshot, pool: &Assembled) {
     let state = if status.has_failed { 2 } else { u64::from(degraded > 0) };
     snapshot.push(&table::POOL_STATE, &[name], state);
     snapshot.push(&table::POOL_DEGRADED_SLOTS, &[name], degraded as u64);
+    let good: Vec<_> = status.members.iter().map(|member| member.state == MemberState::InSync).collect();
+    let survival = Survival::of(status.level, &good);
+    snapshot.push(&table::POOL_REDUNDANCY, &[name], survival.any as u64);
     snapshot.push(&table::POOL_CHECKSUM_ERRORS, &[name], status.wrong);
     snapshot.push(&table::POOL_UNREADABLE, &[name], status.unreadable);
     snapshot.push(&table::POOL_REPAIRED, &[name], status.repaired);

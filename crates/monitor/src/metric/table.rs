@@ -153,6 +153,8 @@ families! {
         "0 when all members are in sync, 1 while some are not, 2 when the pool has failed.", state("raid_units");
     Pool Gauge Count POOL_DEGRADED_SLOTS "fels_pool_degraded_slots" ["pool"] "Degraded slots of pools",
         "Slots whose member is out or is rebuilt.";
+    Pool Gauge Count POOL_REDUNDANCY "fels_pool_redundant_members" ["pool"] "Redundancy of pools",
+        "Members that may fail yet, whichever they are, without loss of data.";
     Pool Counter Count POOL_CHECKSUM_ERRORS "fels_pool_checksum_errors_total" ["pool"] "Checksum errors of pools",
         "Blocks that were not what had been written.", plugin("pool_checksum_errors", "disk", "Blocks/second");
     Pool Counter Count POOL_UNREADABLE "fels_pool_unreadable_blocks_total" ["pool"] "Unreadable blocks of pools",
