@@ -11,7 +11,7 @@ DATA := fels-data
 # initiators, an emulator to boot a kernel in, and what others monitor with, and a browser.
 TEST_PACKAGES := gcc libc6-dev g++ git ca-certificates libiscsi-bin open-iscsi qemu-utils qemu-block-extra \
                  qemu-system-x86 busybox-static kmod e2fsprogs mount util-linux nvme-cli libnbd-bin nbd-client fio \
-                 valgrind prometheus munin rrdtool faketime chromium python3-venv
+                 valgrind prometheus munin rrdtool faketime chromium python3-venv python3-aiosmtpd
 # What a Debian package is made and tried with.
 DEB_PACKAGES := gcc libc6-dev binutils dpkg-dev lintian systemd util-linux
 # What the side-by-side needs: the other servers, and the clients that are not ours.

@@ -16,6 +16,7 @@ pub mod node;
 pub mod nvme;
 pub mod peer;
 pub mod pool;
+pub mod post;
 mod spoil;
 pub mod stamp;
 pub mod tool;

@@ -15,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Which Debian package brings which program.
 const PACKAGES: &[(&str, &str)] = &[
+    ("aiosmtpd", "python3-aiosmtpd"),
     ("apt-cache", "apt"),
     ("apt-get", "apt"),
     ("busybox", "busybox-static"),

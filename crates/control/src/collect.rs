@@ -10,13 +10,14 @@ mod process;
 mod tests;
 mod volumes;
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use monitor::metric::{Snapshot, table};
 use plane::layers::Followed;
 use plane::live::{Live, User, users};
-use plane::pool::Assembled;
+use plane::pool::{Assembled, Handle, Place};
 use plane::shard::Peers;
 use plane::volume::Figures;
 use tokio::sync::oneshot;
@@ -24,12 +25,15 @@ use tokio::sync::oneshot;
 use lately::Lately;
 pub(crate) use volumes::shares;
 
+use crate::alerts::Disks;
+
 /// Takes snapshots of a node that runs.
 pub struct Collector {
     peers: Peers,
     pools: Arc<[Assembled]>,
     begun: Instant,
     lately: Mutex<Lately>,
+    disks: Disks,
 }
 
 /// What the cores say.
@@ -44,7 +48,26 @@ pub struct Cores {
 impl Collector {
     /// Of a node with these shards and pools, which has just begun to serve.
     pub fn new(peers: Peers, pools: Arc<[Assembled]>) -> Collector {
-        Collector { peers, pools, begun: Instant::now(), lately: Mutex::default() }
+        Collector { peers, pools, begun: Instant::now(), lately: Mutex::default(), disks: Disks::default() }
+    }
+
+    /// The members of pools that are files or devices: the pool, the slot, and where it is.
+    pub fn members(&self) -> Vec<(String, usize, PathBuf)> {
+        let mut members = Vec::new();
+        for pool in self.pools.iter() {
+            let handle = Handle::new(pool.pool().shared().clone());
+            for slot in 0..handle.status().members.len() {
+                if let Some(Place::Path(path)) = handle.place(slot) {
+                    members.push((handle.name().to_owned(), slot, path));
+                }
+            }
+        }
+        members
+    }
+
+    /// What disks say of themselves.
+    pub(crate) fn disks(&self) -> &Disks {
+        &self.disks
     }
 
     /// Asks the cores; `None` when the node is stopping.
@@ -81,6 +104,7 @@ impl Collector {
         for pool in self.pools.iter() {
             pools::add(&mut snapshot, pool);
         }
+        self.disks.add(&mut snapshot);
         process::add(&mut snapshot);
         snapshot.push(&table::UPTIME, &[], uptime.as_secs_f64());
         snapshot.push(&table::BUILD, &[env!("CARGO_PKG_VERSION")], 1);

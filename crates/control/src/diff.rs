@@ -156,6 +156,7 @@ pub fn diff(running: &Config, wished: &Config) -> Result<Vec<Step>, Impossible> 
     }
     namespaces(&mut steps, running, wished);
     pools(&mut steps, running, wished)?;
+    notices(&mut steps, running, wished);
     sections(&mut steps, running, wished);
     Ok(steps)
 }
@@ -354,6 +355,16 @@ fn check_layout(open: &Pool, pool: &Pool) -> Result<(), Impossible> {
     })
 }
 
+/// Who is told of what is changed at once.
+fn notices(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
+    if running.mail != wished.mail {
+        steps.push(Step::Note("messages are sent as [mail] is written now".to_owned()));
+    }
+    if running.alerts != wished.alerts {
+        steps.push(Step::Note("limits, and who is told, as they are written in [[alert]] now".to_owned()));
+    }
+}
+
 /// What needs a start: everything beside volumes and pools.
 fn sections(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
     let mut later = |differs: bool, sentence: String| {
@@ -394,5 +405,6 @@ pub fn settled(running: &Config, wished: &Config, steps: &[Step], undone: impl F
     let mut volumes: Vec<_> = wished.volumes.iter().filter_map(now).collect();
     let is_gone = |volume: &&Volume| !after.contains_key(&*volume.name);
     volumes.extend(running.volumes.iter().filter(is_gone).filter(|volume| undone(&volume.name)).cloned());
-    Config { volumes, ..running.clone() }
+    let (mail, alerts) = (wished.mail.clone(), wished.alerts.clone());
+    Config { volumes, mail, alerts, ..running.clone() }
 }

@@ -1,6 +1,7 @@
 //! Desired state: the configuration, checked as a whole, and the node made from it.
 
 pub mod administration;
+pub mod alerts;
 pub mod api;
 pub mod audit;
 pub mod collect;

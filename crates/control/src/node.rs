@@ -14,6 +14,7 @@ use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
 
 use crate::administration::Administration;
+use crate::alerts::Alerts;
 use crate::api;
 use crate::collect::Collector;
 use crate::config::Config;
@@ -25,7 +26,7 @@ use crate::pulse::Pulse;
 use crate::state::DataDirectory;
 use crate::store::pending::settle_files;
 use crate::store::{Document, Store};
-use crate::watch::Watch;
+use crate::watch::{Watch, Watched};
 
 /// How long initiators get to log out by themselves when the node stops.
 const GRACE: Duration = Duration::from_secs(1);
@@ -136,15 +137,23 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     if is_pending {
         settle_pools(&administration)?;
     }
-    let watch = Watch::start(prepared.pools.clone(), events.clone()).map_err(|error| no_thread(&error))?;
+    let alerts = Alerts::open(data.path(), events.clone()).map_err(|error| StartError::from_text(&error))?;
     let observer = Observer::new(Collector::new(peers.clone(), prepared.pools.clone()), data.path());
+    let watched = Watched {
+        pools: prepared.pools.clone(),
+        events: events.clone(),
+        alerts: alerts.clone(),
+        administration: administration.clone(),
+        observer: observer.clone(),
+    };
+    let watch = Watch::start(watched).map_err(|error| no_thread(&error))?;
     let context = api::Context::new(
         prepared.pools.clone(),
         peers.clone(),
         administration,
         portals.clone(),
         observer.clone(),
-        events.clone(),
+        api::Telling { events: events.clone(), alerts },
     );
     let observing = Observing::start(observer.clone(), INTERVAL).map_err(|error| StartError {
         message: format!("no thread that observes the node: {error}"),

@@ -99,6 +99,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             // It does not end by itself.
             let path = path.replace("/events/stream", "/events/stream?event=none");
             let path = path.replace("{user}", "none").replace("{token}", "none").replace("{volume}", "none");
+            let path = path.replace("{alert}", "none");
             let (status, head, body) = ask(&socket, &method.to_uppercase(), &path, b"");
             // A path that is not routed has another sentence.
             let says = String::from_utf8(body).unwrap();
@@ -111,6 +112,8 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
                 "none has no token",
                 "nothing was sent",
                 "there is no event `none`",
+                "there is no alert none",
+                "nobody is told of alerts",
             ];
             assert!(
                 status == 200 || heard.iter().any(|words| says.contains(words)),
@@ -120,7 +123,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             count += 1;
         }
     }
-    assert_eq!(count, 46, "the count of all ways to ask");
+    assert_eq!(count, 51, "the count of all ways to ask");
     node.shutdown().unwrap();
 }
 
@@ -253,6 +256,8 @@ fn word() -> impl Strategy<Value = String> {
         Just("configuration".to_owned()),
         Just("status".to_owned()),
         Just("events?limit=0".to_owned()),
+        Just("alerts".to_owned()),
+        Just("mute".to_owned()),
         (0..99_u64).prop_map(|number| number.to_string()),
         Just(u64::MAX.to_string()),
         "[a-z0-9._~%-]{0,12}",

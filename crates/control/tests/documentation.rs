@@ -37,6 +37,7 @@ fn every_example_in_the_documentation_is_taken() {
         ("docs/guides/nbd.md", 1),
         ("docs/guides/pools.md", 2),
         ("docs/guides/monitoring.md", 1),
+        ("docs/guides/alerts.md", 2),
     ] {
         let text = page(path);
         let mut count = 0;
@@ -70,6 +71,8 @@ fn the_links_of_the_pages_lead_somewhere() {
         "docs/guides/monitoring.md",
         "docs/guides/graphs.md",
         "docs/guides/debian.md",
+        "docs/guides/alerts.md",
+        "docs/formats/alerts.md",
         "docs/guides/volumes.md",
         "docs/formats/store.md",
         "docs/reference/commands.md",
@@ -122,4 +125,13 @@ fn the_page_of_the_event_log_has_every_event() {
         monitor::event::Event::ALL.len() + 6,
         "it has more than there is"
     );
+}
+
+#[test]
+fn the_guide_has_every_limit_that_every_node_has() {
+    let guide = page("docs/guides/alerts.md");
+    for rule in monitor::limit::rules::BUILT_IN {
+        let row = format!("| `{}` | {} |\n", rule.name, rule.about);
+        assert!(guide.contains(&row), "it lacks {row}");
+    }
 }

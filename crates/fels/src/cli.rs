@@ -1,8 +1,8 @@
 //! The commands and where each one goes. Flags stand beside the command that they belong to.
 
 use crate::commands::{
-    apply, audit, cert, check, completions, dump, events, graph, initiator, job, lab, man, pool, portal,
-    serve, status, token, top, user, volume,
+    alert, apply, audit, cert, check, completions, dump, events, graph, initiator, job, lab, man, pool,
+    portal, serve, status, token, top, user, volume,
 };
 use crate::message::Failure;
 use clap::builder::Styles;
@@ -45,6 +45,7 @@ pub enum Command {
     Initiator(initiator::Arguments),
     Job(job::Arguments),
     Portal(portal::Arguments),
+    Alert(alert::Arguments),
     Apply(apply::Arguments),
     Dump(dump::Arguments),
     Events(events::Arguments),
@@ -70,6 +71,7 @@ impl Command {
             Self::Initiator(arguments) => initiator::run(&arguments),
             Self::Job(arguments) => job::run(&arguments),
             Self::Portal(arguments) => portal::run(&arguments),
+            Self::Alert(arguments) => alert::run(&arguments),
             Self::Apply(arguments) => apply::run(&arguments),
             Self::Dump(arguments) => dump::run(&arguments),
             Self::Events(arguments) => events::run(&arguments),

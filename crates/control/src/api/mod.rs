@@ -8,6 +8,7 @@
 mod access;
 mod activity;
 mod actor;
+pub mod alerts;
 mod audit;
 pub mod client;
 mod configuration;
@@ -54,6 +55,7 @@ use axum::Json;
 use axum::extract::FromRef;
 
 use crate::administration::Administration;
+use crate::alerts::Alerts;
 use crate::audit::note;
 use crate::collect::Collector;
 use crate::events::Events;
@@ -71,11 +73,20 @@ struct Inner {
     administration: Arc<Administration>,
     /// Where the node listens.
     portals: plane::core::Portals,
-    events: Events,
+    telling: Telling,
     /// Changes are made one after the other.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// What relative paths of the configuration are relative to.
     directory: PathBuf,
+}
+
+/// What tells people about the node.
+#[derive(Clone)]
+pub struct Telling {
+    /// What happened.
+    pub events: Events,
+    /// What is the matter.
+    pub alerts: Alerts,
 }
 
 /// What a change was, for the audit log.
@@ -121,7 +132,13 @@ impl FromRef<House> for Context {
 
 impl FromRef<House> for Events {
     fn from_ref(house: &House) -> Events {
-        house.context.0.events.clone()
+        house.context.0.telling.events.clone()
+    }
+}
+
+impl FromRef<House> for Alerts {
+    fn from_ref(house: &House) -> Alerts {
+        house.context.0.telling.alerts.clone()
     }
 }
 
@@ -139,7 +156,7 @@ impl Context {
         administration: Arc<Administration>,
         portals: plane::core::Portals,
         observer: Observer,
-        events: Events,
+        telling: Telling,
     ) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
@@ -151,7 +168,7 @@ impl Context {
             jobs,
             administration,
             portals,
-            events,
+            telling,
             turn,
             directory,
         }))
@@ -198,6 +215,10 @@ impl Context {
 
     fn observer(&self) -> &Observer {
         &self.0.observer
+    }
+
+    fn alerts(&self) -> &Alerts {
+        &self.0.telling.alerts
     }
 
     fn collector(&self) -> &Collector {

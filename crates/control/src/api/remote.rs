@@ -97,7 +97,7 @@ pub fn token(path: &Path) -> Result<TokenSecret, ClientError> {
 }
 
 /// What is spoken to a node that has to be trusted like this.
-pub(super) fn config(trust: &Trust) -> Result<Arc<ClientConfig>, ClientError> {
+pub(crate) fn config(trust: &Trust) -> Result<Arc<ClientConfig>, ClientError> {
     let provider = tls::provider();
     let failed = |error: &dyn fmt::Display| ClientError::Trust { why: error.to_string() };
     let verifier: Arc<dyn ServerCertVerifier> = match trust {

@@ -16,8 +16,8 @@ use super::guard::{Guard, guard};
 use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
 use super::{
-    Context, House, Problem, activity, audit, configuration, events, graphs, initiators, jobs, metrics, model,
-    people, pools, portals, status, volumes,
+    Context, House, Problem, activity, alerts, audit, configuration, events, graphs, initiators, jobs, metrics,
+    model, people, pools, portals, status, volumes,
 };
 
 /// How long a request may take: longer than a member may be silent before it is out.
@@ -65,6 +65,11 @@ const DEADLINE: Duration = Duration::from_secs(45);
         jobs::cancel,
         events::list,
         events::stream,
+        alerts::list,
+        alerts::test,
+        alerts::acknowledge,
+        alerts::mute,
+        alerts::unmute,
         initiators::list,
         people::login::login,
         people::login::logout,
@@ -92,6 +97,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
         (name = "configuration", description = "What the node is wished to be, as one document."),
         (name = "node", description = "The node as a whole."),
         (name = "graphs", description = "What was measured, for two years."),
+        (name = "alerts", description = "What has crossed a limit, and who is told."),
         (name = "jobs", description = "What goes on in the background."),
         (name = "people", description = "Who may administer the node, and what they did."),
         (name = "about", description = "The API itself.")
@@ -152,6 +158,11 @@ pub(super) fn ways() -> Ways {
         .delete("/v1/jobs/{job}", OPERATOR, jobs::cancel)
         .get("/v1/events", VIEWER, events::list)
         .get("/v1/events/stream", VIEWER, events::stream)
+        .get("/v1/alerts", VIEWER, alerts::list)
+        .post("/v1/alerts/test", OPERATOR, alerts::test)
+        .post("/v1/alerts/{alert}/ack", OPERATOR, alerts::acknowledge)
+        .post("/v1/alerts/{alert}/mute", OPERATOR, alerts::mute)
+        .post("/v1/alerts/{alert}/unmute", OPERATOR, alerts::unmute)
         .get("/v1/initiators", VIEWER, initiators::list)
         .post("/v1/login", Least::Anybody, people::login::login)
         .post("/v1/logout", VIEWER, people::login::logout)

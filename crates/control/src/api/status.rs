@@ -15,6 +15,7 @@ pub(super) async fn look(State(context): State<Context>) -> Json<NodeStatus> {
     let state = context.administration().state();
     let pools = pools::look(&context);
     let mut findings: Vec<_> = pools.iter().flat_map(of_pool).collect();
+    findings.extend(of_alerts(&context));
     findings.extend(of_wishes(&context, &state));
     // Those that are equally bad stay in their order.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.state));
@@ -74,6 +75,24 @@ fn of_pool(pool: &Pool) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// What pools say of themselves, and say better.
+const OF_POOLS: [&str; 2] = ["pool-degraded", "block-unrepairable"];
+
+/// What has crossed a limit, unless somebody sees to it or wants to hear nothing of it.
+fn of_alerts(context: &Context) -> Vec<Finding> {
+    let alerts = context.alerts().list().into_iter();
+    let open = alerts
+        .filter(|(_, entry)| entry.level.is_bad() && entry.acknowledged.is_none() && entry.muted.is_none());
+    open.filter(|(_, entry)| !OF_POOLS.contains(&entry.rule.as_str()))
+        .map(|(id, entry)| Finding {
+            // No data is lost by it.
+            state: Health::Warning,
+            sentence: entry.sentence,
+            hint: format!("{}; if somebody sees to it: fels alert ack {id}", entry.hint),
+        })
+        .collect()
 }
 
 fn of_wishes(context: &Context, state: &Wished) -> Vec<Finding> {

@@ -143,7 +143,7 @@ fn checked(problems: &mut Problems<'_>, secret: &str, span: Range<usize>) -> Opt
 }
 
 /// The secret in the file at `path`, or what is wrong with it and what to do.
-fn read_secret_file(path: &str) -> Result<String, (String, String)> {
+pub(crate) fn read_secret_file(path: &str) -> Result<String, (String, String)> {
     let unreadable = |error: std::io::Error| {
         let hint = format!("it is looked for from the current directory, by the user that runs fels: {path}");
         (format!("cannot be read: {error}"), hint)

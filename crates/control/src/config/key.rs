@@ -14,7 +14,7 @@ pub struct Key {
 }
 
 /// Every section by its title, with its keys, in the order of the reference.
-pub fn sections() -> [(&'static str, &'static [Key]); 13] {
+pub fn sections() -> [(&'static str, &'static [Key]); 15] {
     [
         ("top level", super::node::KEYS),
         ("[iscsi]", super::iscsi::KEYS),
@@ -22,6 +22,8 @@ pub fn sections() -> [(&'static str, &'static [Key]); 13] {
         ("[nvme]", super::nvme::KEYS),
         ("[http]", super::http::KEYS),
         ("[munin]", super::munin::KEYS),
+        ("[mail]", super::mail::KEYS),
+        ("[[alert]]", super::alert::KEYS),
         ("[[pool]]", super::pool::KEYS),
         ("members", super::pool::MEMBER_KEYS),
         ("spinning", super::spinning::KEYS),

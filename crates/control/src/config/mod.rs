@@ -1,7 +1,8 @@
 //! The configuration file: read, checked as a whole, and turned into plain types.
 //!
 //! One file is one section: `node` has the keys at the top, `iscsi` the section `[iscsi]`, `nbd` the section `[nbd]`, `nvme` the
-//! section `[nvme]`, `http` the section `[http]`, `munin` the section `[munin]`, `pool` each `[[pool]]`, `spinning` the disks
+//! section `[nvme]`, `http` the section `[http]`, `munin` the section `[munin]`,
+//! `mail` the section `[mail]`, `alert` each `[[alert]]`, `pool` each `[[pool]]`, `spinning` the disks
 //! that their members behave like, `volume` each `[[volume]]`, `chap` the users in them. Every section declares its keys once, as a list of [`Key`]; the
 //! reader refuses what is not in that list, and `docs/reference/configuration.md` is held equal to it by a
 //! test. What concerns several sections stands in `check`.
@@ -10,12 +11,14 @@
 //! ends at the first problem and loses where a value stood: this one reports all problems at once, each with
 //! its line.
 
+mod alert;
 mod chap;
 mod check;
 mod error;
 mod http;
 mod iscsi;
 mod key;
+mod mail;
 mod munin;
 mod nbd;
 mod node;
@@ -30,12 +33,14 @@ mod table;
 mod tests;
 mod volume;
 
+pub use alert::{Alert, DEFAULT, Remind};
 pub use chap::ChapUser;
-pub(crate) use chap::HIDDEN;
+pub(crate) use chap::{HIDDEN, read_secret_file};
 pub use error::{ConfigError, ConfigErrors, Location};
 pub use http::Http;
 pub use iscsi::Iscsi;
 pub use key::{Key, reference_table, sections};
+pub use mail::{Mail, MailTls};
 pub use munin::Munin;
 pub use nbd::Nbd;
 pub use nvme::{NQN_PREFIX, Namespace, Nvme};
@@ -69,6 +74,10 @@ pub struct Config {
     pub http: Option<Http>,
     /// Where masters of Munin poll it, if anywhere.
     pub munin: Option<Munin>,
+    /// How messages are sent, if they are.
+    pub mail: Option<Mail>,
+    /// Limits, and who is told, in the order of the file.
+    pub alerts: Vec<Alert>,
     /// The pools, in the order of the file.
     pub pools: Vec<Pool>,
     /// The volumes, in the order of the file.

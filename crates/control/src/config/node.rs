@@ -1,9 +1,11 @@
 //! The keys at the top of the file.
 
+use super::alert::{self, Alert};
 use super::error::Problems;
 use super::http::{self, ReadHttp};
 use super::iscsi::{self, ReadIscsi};
 use super::key::Key;
+use super::mail::{self, Mail};
 use super::munin::{self, ReadMunin};
 use super::nbd::{self, ReadNbd};
 use super::nvme::{self, ReadNvme};
@@ -56,6 +58,18 @@ pub(super) const KEYS: &[Key] = &[
         says: "The node of Munin, for masters that draw its graphs.",
     },
     Key {
+        name: "mail",
+        takes: "the section `[mail]`",
+        default: "none: nobody is told by mail",
+        says: "How messages are sent.",
+    },
+    Key {
+        name: "alert",
+        takes: "sections `[[alert]]`",
+        default: "none: the limits that every node has, and nobody is told",
+        says: "Limits, and who is told when they are crossed.",
+    },
+    Key {
         name: "pool",
         takes: "sections `[[pool]]`",
         default: "none",
@@ -79,6 +93,8 @@ pub(super) struct Root {
     pub nvme: Option<ReadNvme>,
     pub http: Option<ReadHttp>,
     pub munin: Option<ReadMunin>,
+    pub mail: Option<Mail>,
+    pub alerts: Vec<Alert>,
     pub pools: Vec<ReadPool>,
     pub volumes: Vec<ReadVolume>,
 }
@@ -102,19 +118,12 @@ impl Root {
         let nvme = nvme::read(problems, table.value("nvme"));
         let http = http::read(problems, table.value("http"));
         let munin = munin::read(problems, table.value("munin"));
+        let mail = mail::read(problems, table.value("mail"));
+        let alerts = alert::read_all(problems, table.value("alert"), table.value("mail").is_some());
         let pools = pool::read_all(problems, table.value("pool"), &data);
         let volumes = volume::read_all(problems, table.value("volume"), &data);
-        Self {
-            data,
-            shards: usize::try_from(shards).unwrap_or(1),
-            iscsi,
-            nbd,
-            nvme,
-            http,
-            munin,
-            pools,
-            volumes,
-        }
+        let shards = usize::try_from(shards).unwrap_or(1);
+        Self { data, shards, iscsi, nbd, nvme, http, munin, mail, alerts, pools, volumes }
     }
 
     pub fn into_config(self) -> Config {
@@ -126,6 +135,8 @@ impl Root {
             nvme: self.nvme.map(|read| read.nvme),
             http: self.http.map(|read| read.http),
             munin: self.munin.map(|read| read.munin),
+            mail: self.mail,
+            alerts: self.alerts,
             pools: self.pools.into_iter().map(|read| read.pool).collect(),
             volumes: self.volumes.into_iter().map(|read| read.volume).collect(),
         }

@@ -16,7 +16,7 @@ pub(super) struct Source<'t> {
 const MASK: &str = "***";
 
 /// Words that make a line of a file that cannot be parsed suspect of holding a secret.
-const SUSPECT: [&str; 5] = ["secret", "chap", "pass", "user", "auth"];
+const SUSPECT: [&str; 6] = ["secret", "chap", "pass", "user", "auth", "hook"];
 
 impl<'t> Source<'t> {
     pub fn new(text: &'t str, name: &'t str, secrets: Vec<Range<usize>>) -> Self {
@@ -97,8 +97,13 @@ fn collect_table(table: &DeTable<'_>, hide: bool, secrets: &mut Vec<Range<usize>
     for (key, value) in table {
         let key = key.get_ref().to_lowercase();
         let hide = match key.as_str() {
-            "user" | "secret_file" | "socket" => false,
-            _ => hide || key.contains("pass") || near(&key, "secret") || key.contains("chap"),
+            "user" | "secret_file" | "password_file" | "socket" => false,
+            _ => {
+                hide || key.contains("pass")
+                    || near(&key, "secret")
+                    || key.contains("chap")
+                    || near(&key, "webhook")
+            }
         };
         collect(value.get_ref(), value.span(), hide, secrets);
     }

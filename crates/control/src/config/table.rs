@@ -141,6 +141,53 @@ impl<'t> Value<'t> {
         number
     }
 
+    /// A number, whole or not.
+    pub fn number(self, problems: &mut Problems<'_>) -> Option<f64> {
+        let number = match self.node.get_ref() {
+            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok(),
+            DeValue::Float(float) => float.as_str().parse().ok(),
+            _ => {
+                self.mismatch(problems, "a number");
+                return None;
+            }
+        };
+        let number = number.filter(|number: &f64| number.is_finite());
+        if number.is_none() {
+            problems.add(self.span(), format!("`{}` takes a number", self.name));
+        }
+        number
+    }
+
+    /// Whether it is this text.
+    pub fn is_text(self, text: &str) -> bool {
+        self.node.get_ref().as_str() == Some(text)
+    }
+
+    /// The texts of a table whose keys are among `names`.
+    pub fn texts(self, problems: &mut Problems<'_>, names: &[&str]) -> Option<Vec<(String, String)>> {
+        let DeValue::Table(entries) = self.node.get_ref() else {
+            self.mismatch(problems, "a table such as { volume = \"db\" }");
+            return None;
+        };
+        let mut texts = Vec::new();
+        for (key, value) in entries {
+            let known = names.contains(&key.get_ref().as_ref());
+            match value.get_ref().as_str().filter(|_| known) {
+                Some(text) => texts.push((key.get_ref().to_string(), text.to_owned())),
+                None => {
+                    let hint = format!("its labels are {}, and their values texts", names.join(", "));
+                    problems.add_hint(
+                        key.span(),
+                        format!("`{}` takes labels of its metric", self.name),
+                        hint,
+                    );
+                    return None;
+                }
+            }
+        }
+        Some(texts)
+    }
+
     /// `true` or `false`.
     pub fn boolean(self, problems: &mut Problems<'_>) -> Option<bool> {
         let value = self.node.get_ref().as_bool();

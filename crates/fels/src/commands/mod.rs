@@ -1,5 +1,6 @@
 //! One file a command: its flags and what it does.
 
+pub mod alert;
 mod announcement;
 pub mod apply;
 pub mod audit;

@@ -73,18 +73,11 @@ impl Source {
         }
     }
 
-    /// Whether it looks at a metric.
-    pub fn needs(&self, family: &Family) -> bool {
-        *self.family() == *family
-            || *self == Self::PoolHealth && [&table::POOL_REDUNDANCY, &table::POOL_STATE].contains(&family)
-            // What is derived from another one.
-            || *self.family() == table::PORTAL_EVENNESS && *family == table::PORTAL_BYTES
-    }
-
     /// The figures of all that it looks at and that `only` (names and values of labels) lets through.
     pub fn readings(&self, view: &View, only: &[(String, String)], memory: &mut Memory) -> Vec<Reading> {
-        let rates: HashMap<&str, f64> =
-            view.readings.iter().map(|reading| (reading.series.as_str(), reading.value)).collect();
+        let name = self.family().name;
+        let its = view.readings.iter().filter(|reading| reading.series.starts_with(name));
+        let rates: HashMap<&str, f64> = its.map(|reading| (reading.series.as_str(), reading.value)).collect();
         let wanted =
             |sample: &&Sample| only.iter().all(|(name, value)| sample.label(name) == Some(value.as_str()));
         let of = |sample: &Sample, value: Option<f64>| Reading { labels: labels(sample), value };

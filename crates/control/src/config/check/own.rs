@@ -4,6 +4,7 @@ use super::super::error::Problems;
 use super::super::node::Root;
 use super::super::volume::lexical;
 use super::{plain, uses};
+use crate::alerts::file::{ALERTS_FILE, NEW_ALERTS_FILE};
 use crate::observe::HISTORY_DIRECTORY;
 use crate::people::file::{NEW_PEOPLE_FILE, PEOPLE_FILE};
 use crate::people::setup::SETUP_FILE;
@@ -13,7 +14,8 @@ use std::path::Path;
 
 /// Whether the node keeps something under that name in its data directory.
 fn is_own(name: &str) -> bool {
-    [PEOPLE_FILE, NEW_PEOPLE_FILE, MADE_FILE, NEW_MADE_FILE, SETUP_FILE].contains(&name)
+    [PEOPLE_FILE, NEW_PEOPLE_FILE, MADE_FILE, NEW_MADE_FILE, SETUP_FILE, ALERTS_FILE, NEW_ALERTS_FILE]
+        .contains(&name)
         || [crate::audit::SHAPE, crate::events::SHAPE].iter().any(|shape| shape.has(name))
 }
 

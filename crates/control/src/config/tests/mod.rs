@@ -34,6 +34,33 @@ congestion_control = "dctcp"
 listen = "127.0.0.1:8420"
 [munin]
 listen = "127.0.0.1:4949"
+[mail]
+server = "mail.example.org"
+port = 2525
+tls = "tls"
+from = "san1@example.org"
+ca = "roots.pem"
+digest = "06:30"
+[[alert]]
+name = "default"
+mail = ["ops@example.org"]
+webhook = "https://chat.example.org/hooks/s3cret-in-the-path"
+remind = "12h"
+[[alert]]
+name = "slow-reads"
+metric = "fels_volume_latency_seconds:p99"
+labels = { volume = "db", verb = "read" }
+when = "above"
+warning = 0.02
+critical = 1
+hysteresis = 0.005
+for = "5m"
+mail = []
+enabled = true
+[[alert]]
+name = "pool-full"
+warning = 0.8
+remind = "never"
 [[pool]]
 name = "tank"
 raid = "raid6"
@@ -288,7 +315,10 @@ fn nvme_is_off_without_its_section_and_off_for_guarded_volumes_without_hosts() {
 #[test]
 fn every_declared_key_is_in_the_example_of_every_key() {
     for (section, keys) in sections() {
-        for key in keys.iter().filter(|key| !["secret_file", "certificate", "key"].contains(&key.name)) {
+        for key in keys
+            .iter()
+            .filter(|key| !["secret_file", "password_file", "certificate", "key"].contains(&key.name))
+        {
             let name = key.name;
             let there =
                 [format!("{name} ="), format!("[{name}]")].iter().any(|text| EVERY_KEY.contains(text));
@@ -329,14 +359,14 @@ fn a_secret_is_read_from_a_file_that_is_its_owners_alone() {
 #[test]
 fn a_configuration_that_was_printed_without_its_secrets_is_not_taken_for_the_whole() {
     let shown = without_secrets(EVERY_KEY);
-    for secret in ["finder-finder", "alice-alice", "bob-bob", "target-target"] {
+    for secret in ["s3cret-in-the-path", "finder-finder", "alice-alice", "bob-bob", "target-target"] {
         assert!(EVERY_KEY.contains(secret) && !shown.contains(secret), "{secret}");
     }
     assert!(shown.contains("user = \"alice\", secret = \"***\""), "{shown}");
     let said = refused(&shown);
     let hidden =
-        |error: &ConfigError| error.message == "this secret was hidden when the configuration was printed";
-    let count = EVERY_KEY.matches("secret = ").count();
+        |error: &ConfigError| error.message.ends_with("was hidden when the configuration was printed");
+    let count = EVERY_KEY.matches("secret = ").count() + EVERY_KEY.matches("webhook = ").count();
     assert!(said.errors().len() == count && said.errors().iter().all(hidden), "{said}");
     assert_eq!(without_secrets("data = \"x\" # a\n"), "data = \"x\" # a\n");
 }
@@ -395,7 +425,7 @@ fn a_secret_torn_from_its_key_by_a_line_break_is_not_shown() {
 #[test]
 fn secrets_are_not_shown_by_a_configuration() {
     let shown = format!("{:?}", read(EVERY_KEY));
-    for secret in ["finder-finder", "alice-alice", "bob-bob", "target-target"] {
+    for secret in ["s3cret-in-the-path", "finder-finder", "alice-alice", "bob-bob", "target-target"] {
         assert!(!shown.contains(secret), "{secret}");
     }
     assert_eq!(Secret::new("abc").to_string(), "***");
@@ -490,7 +520,7 @@ proptest! {
     ) {
         if let Err(errors) = Config::parse_for(&damaged(at, cut, &with), "fels.toml", MACHINE) {
             let shown = errors.to_string();
-            for secret in ["finder-finder", "alice-alice", "bob-bob", "target-target"] {
+            for secret in ["s3cret-in-the-path", "finder-finder", "alice-alice", "bob-bob", "target-target"] {
                 prop_assert!(!shown.contains(secret), "{}", shown);
             }
         }
@@ -503,4 +533,55 @@ fn damaged(at: usize, cut: usize, with: &str) -> String {
     let end = (at + cut).min(bytes.len());
     bytes.splice(at..end, with.bytes());
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn alerts_and_mail_are_read() {
+    let config = read(EVERY_KEY);
+    let mail = config.mail.unwrap();
+    assert_eq!((mail.server.as_str(), mail.port, mail.tls), ("mail.example.org", 2525, MailTls::Tls));
+    assert_eq!((mail.user, mail.digest_minute), (None, Some(390)));
+    let [default, own, changed] = &config.alerts[..] else { panic!("{:?}", config.alerts) };
+    assert!(default.rule.is_none() && default.webhook.is_some());
+    assert!(!format!("{default:?}").contains("s3cret"), "{default:?}");
+    assert_eq!(default.remind, Some(Remind::Every(std::time::Duration::from_secs(43_200))));
+    let rule = own.rule.as_ref().unwrap();
+    assert_eq!(
+        (rule.limit.warning, rule.limit.critical, rule.limit.hysteresis),
+        (Some(0.02), Some(1.0), 0.005)
+    );
+    assert_eq!((rule.limit.raise_after.as_secs(), rule.only.len()), (300, 2));
+    assert_eq!((own.mail.as_deref(), own.remind), (Some(&[][..]), None));
+    let rule = changed.rule.as_ref().unwrap();
+    assert_eq!((rule.limit.warning, rule.limit.critical), (Some(0.8), Some(0.98)), "the rest is as it was");
+    assert_eq!((changed.remind, &changed.mail), (Some(Remind::Never), &None));
+}
+
+#[test]
+fn what_is_wrong_with_alerts_and_mail_is_said() {
+    let own = "[[alert]]\nname = \"own\"\nmetric = \"fels_pool_usage_ratio\"\n";
+    for (text, words) in [
+        ("[mail]\nfrom = \"a@example.org\"", "[mail] has no `server`"),
+        ("[mail]\nserver = \"m\"\nfrom = \"nobody\"", "`nobody` is no mail address"),
+        ("[mail]\nserver = \"m/x\"\nfrom = \"a@b.c\"", "takes a host name or an address"),
+        ("[mail]\nserver = \"m\"\nfrom = \"a@b.c\"\ntls = \"ssl\"", "`tls` takes"),
+        ("[mail]\nserver = \"m\"\nfrom = \"a@b.c\"\nuser = \"u\"", "`user` needs `password_file`"),
+        ("[mail]\nserver = \"m\"\nfrom = \"a@b.c\"\ndigest = \"7:00\"", "`digest` takes a time"),
+        ("[[alert]]\nmetric = \"x\"", "[[alert]] has no `name`"),
+        ("[[alert]]\nname = \"own\"", "the alert `own` has no `metric`"),
+        ("[[alert]]\nname = \"own\"\nmetric = \"nothing\"", "`nothing` is no metric of a node"),
+        (own, "the alert `own` has no bound"),
+        (&format!("{own}warning = 2\ncritical = 1"), "critical before it is a warning"),
+        (&format!("{own}warning = 1\nlabels = {{ volume = \"a\" }}"), "`labels` takes labels of its metric"),
+        (&format!("{own}warning = \"much\""), "takes a number"),
+        (&format!("{own}warning = 1\n{own}warning = 1"), "there are two alerts `own`"),
+        (&format!("{own}warning = 1\nmail = [\"a@b.c\"]"), "there is no [mail]"),
+        (&format!("{own}warning = 1\nwebhook = \"http://example.org/x\""), "is without TLS"),
+        (&format!("{own}warning = 1\nremind = \"1s\""), "`remind` takes"),
+        ("[[alert]]\nname = \"pool-full\"\nmetric = \"fels_pool_usage_ratio\"", "every node has"),
+        ("[[alert]]\nname = \"default\"\nwarning = 1", "no meaning in the alert `default`"),
+    ] {
+        let said = refused(text);
+        assert!(said.errors().len() == 1 && said.to_string().contains(words), "{text}\n{said}");
+    }
 }

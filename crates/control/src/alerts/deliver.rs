@@ -1,0 +1,135 @@
+//! Sending what waits, until it has arrived: what the server has not taken is tried again, also after a restart.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use monitor::event::Event;
+use tokio::task::JoinSet;
+
+use super::board::{Message, Target};
+use super::mail::{self, Letter};
+use super::{Alerts, Tried, webhook};
+use crate::administration::Administration;
+use crate::config::{Config, DEFAULT};
+use crate::moment::Moment;
+
+/// How often it is looked whether a message is to be tried again.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long one attempt may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Attempts at once.
+const MAX_AT_ONCE: usize = 8;
+
+/// Sends what waits, for as long as it is polled.
+pub(super) async fn run(alerts: Alerts, administration: Arc<Administration>) {
+    loop {
+        let due = alerts.board().due(Moment::now());
+        if due.is_empty() {
+            tokio::select! {
+                () = alerts.0.waiting.notified() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            continue;
+        }
+        let state = administration.state();
+        let config = &state.running;
+        let mut sending = JoinSet::new();
+        for message in due.into_iter().take(MAX_AT_ONCE) {
+            let (config, node) = (config.clone(), alerts.0.node.clone());
+            sending.spawn(async move {
+                let sent = send(&config, &node, &message).await;
+                (message, sent)
+            });
+        }
+        while let Some(done) = sending.join_next().await {
+            if let Ok((message, sent)) = done {
+                settle(&alerts, message, sent).await;
+            }
+        }
+    }
+}
+
+/// Forgets what has arrived, and keeps that it has; what has not is tried again.
+async fn settle(alerts: &Alerts, message: Message, sent: Result<(), String>) {
+    let (to, about) = (message.to.to_string(), message.subject.clone());
+    alerts
+        .change(|board| match sent {
+            Ok(()) => {
+                board.delivered(message.id);
+                ((), vec![Event::AlertDelivered { to, about }])
+            }
+            Err(why) => {
+                let is_given_up = board.failed(message.id, Moment::now());
+                tracing::warn!("{to} could not be told: {why}");
+                // Once, and not with each attempt of three days.
+                let why = if is_given_up { format!("{why}; it is given up") } else { why };
+                let is_told = is_given_up || message.tries == 0;
+                ((), is_told.then(|| Event::AlertUndelivered { to, about, why }).into_iter().collect())
+            }
+        })
+        .await;
+}
+
+async fn send(config: &Config, node: &str, message: &Message) -> Result<(), String> {
+    let attempt = async {
+        match &message.to {
+            Target::Mail(to) => {
+                let mail = config.mail.as_ref().ok_or("there is no [mail] in the configuration")?;
+                // Which message it is, whoever counts: a node that begins anew counts anew, at another time.
+                let id = format!("<fels.{}.{}@{}>", message.at.unix(), message.id, domain(node));
+                let letter = Letter { to, subject: &message.subject, text: &message.text, id };
+                mail::send(mail, &letter).await
+            }
+            Target::Webhook(name) => {
+                let url = url(config, name).ok_or("there is no webhook in the configuration any more")?;
+                let mut body = message.body.clone();
+                body["message"] = format!("{}.{}", message.at.unix(), message.id).into();
+                webhook::post(url, &body).await
+            }
+        }
+    };
+    let late = || Err(format!("it was not taken within {} seconds", PATIENCE.as_secs()));
+    tokio::time::timeout(PATIENCE, attempt).await.unwrap_or_else(|_| late())
+}
+
+fn url<'c>(config: &'c Config, name: &str) -> Option<&'c webhook::Url> {
+    config.alerts.iter().find(|alert| alert.name == name)?.webhook.as_ref()
+}
+
+/// What stands behind the @ of a message's identity.
+fn domain(node: &str) -> String {
+    let domain: String =
+        node.chars().filter(|one| one.is_ascii_alphanumeric() || matches!(one, '.' | '-')).collect();
+    if domain.is_empty() { "fels".to_owned() } else { domain }
+}
+
+/// Sends a message to everybody that the configuration names.
+pub(super) async fn test(config: &Config, node: &str) -> Vec<Tried> {
+    let mut targets: Vec<Target> = Vec::new();
+    for alert in &config.alerts {
+        let mail = alert.mail.iter().flatten().cloned().map(Target::Mail);
+        let webhook = alert.webhook.iter().map(|_| Target::Webhook(alert.name.clone()));
+        targets.extend(mail.chain(webhook));
+    }
+    // Each once, those of `default` first: the order is that of the answer.
+    targets.sort_by_key(|target| *target != Target::Webhook(DEFAULT.to_owned()));
+    let mut seen = std::collections::HashSet::new();
+    targets.retain(|target| seen.insert(target.clone()));
+    let mut tried = Vec::new();
+    for (number, to) in targets.into_iter().enumerate() {
+        let at = Moment::now();
+        let message = Message {
+            id: number as u64,
+            at,
+            subject: format!("[{node}] this is a test"),
+            text: format!("Somebody has asked {node} at {at} whether its alerts reach you. They do."),
+            body: serde_json::json!({ "kind": "test", "node": node, "at": at }),
+            to,
+            tries: 0,
+            not_before: None,
+        };
+        let error = send(config, node, &message).await.err();
+        tried.push(Tried { to: message.to.to_string(), error });
+    }
+    tried
+}

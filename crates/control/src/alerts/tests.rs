@@ -1,0 +1,324 @@
+//! What is crossed is told once to everybody who is to be told, and nothing of it is lost over restarts.
+
+use std::time::Duration;
+
+use monitor::event::Event;
+use monitor::limit::Level;
+use monitor::metric::{Recent, Snapshot, table};
+
+use super::board::{Board, MAX_WAITING, Message, Muted, Target};
+use super::file::{self, Kept};
+use crate::config::Config;
+use crate::moment::Moment;
+
+const TEXT: &str = r#"
+[mail]
+server = "127.0.0.1"
+tls = "none"
+from = "san1@example.org"
+[[alert]]
+name = "default"
+mail = ["ops@example.org"]
+[[alert]]
+name = "pool-full"
+mail = []
+webhook = "http://127.0.0.1:1/hook"
+"#;
+
+/// A node whose pool is so, and which looks every ten seconds.
+struct Bed {
+    board: Board,
+    config: Config,
+    turn: u64,
+}
+
+impl Bed {
+    fn new() -> Bed {
+        Bed { board: Board::new(Kept::default()), config: Config::parse(TEXT, "test").unwrap(), turn: 0 }
+    }
+
+    fn now(&self) -> Moment {
+        Moment::from_unix(1_795_200_000 + self.turn * 10)
+    }
+
+    fn look_at(&mut self, pools: &[&str], state: u64, usage: f64) -> Vec<Event> {
+        self.turn += 1;
+        let mut snapshot = Snapshot::new(self.now().unix(), Duration::from_secs(self.turn * 10));
+        for &pool in pools {
+            snapshot.push(&table::POOL_STATE, &[pool], state);
+            snapshot.push(&table::POOL_REDUNDANCY, &[pool], 1);
+            snapshot.push(&table::POOL_USAGE, &[pool], usage);
+        }
+        let view = Recent::new().push(snapshot);
+        let (at, now) = (Duration::from_secs(self.turn * 10), self.now());
+        self.board.look(&view, &self.config, at, now, "san1")
+    }
+
+    fn look(&mut self, state: u64) -> Vec<Event> {
+        self.look_at(&["tank"], state, 0.5)
+    }
+
+    /// Everything that waits, as if it had arrived.
+    fn sent(&mut self) -> Vec<Message> {
+        let mut all = Vec::new();
+        loop {
+            let due = self.board.due(self.now());
+            if due.is_empty() {
+                return all;
+            }
+            due.iter().for_each(|message| self.board.delivered(message.id));
+            all.extend(due);
+        }
+    }
+
+    /// A node that was killed and started again.
+    fn killed(mut self, kept: Kept) -> Bed {
+        self.board = Board::new(kept);
+        self
+    }
+
+    fn level(&self, id: &str) -> Option<Level> {
+        self.board.list().into_iter().find(|(one, _)| one == id).map(|(_, entry)| entry.level)
+    }
+}
+
+fn subjects(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|message| message.subject.as_str()).collect()
+}
+
+#[test]
+fn each_change_is_told_once_and_so_is_its_end() {
+    let mut bed = Bed::new();
+    assert_eq!(bed.look(0), []);
+    assert_eq!(bed.sent(), [], "what is well from the beginning is no news");
+    let events = bed.look(1);
+    assert_eq!(events.iter().map(Event::name).collect::<Vec<_>>(), ["alert-changed"]);
+    for _ in 0..5 {
+        assert_eq!(bed.look(1), []);
+    }
+    let sent = bed.sent();
+    let [message] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(message.to, Target::Mail("ops@example.org".to_owned()));
+    assert!(message.subject.starts_with("[san1] warning: pool tank is degraded"), "{}", message.subject);
+    assert!(message.text.contains("What to do:\n  fels pool status tank"), "{}", message.text);
+    assert!(message.text.contains("fels alert ack pool-degraded:tank"), "{}", message.text);
+    bed.look(0);
+    let sent = bed.sent();
+    assert_eq!(subjects(&sent), ["[san1] ok: pool tank is whole: all members are in sync"]);
+    assert_eq!(sent[0].body["was"], "warning");
+}
+
+#[test]
+fn who_is_told_is_said_by_the_limit_or_by_default() {
+    let mut bed = Bed::new();
+    bed.look_at(&["tank"], 1, 0.99);
+    let to: Vec<_> = bed.sent().into_iter().map(|message| message.to.to_string()).collect();
+    assert_eq!(to, ["ops@example.org", "webhook of pool-full"]);
+}
+
+#[test]
+fn nothing_is_lost_whenever_the_node_is_killed_and_nothing_is_told_twice() {
+    let mut bed = Bed::new();
+    bed.look(0);
+    let before = bed.board.to_keep().unwrap();
+    bed.look(1);
+    let after = bed.board.to_keep().unwrap();
+    // Before the writing: the state of before sees the same again.
+    let mut killed = bed.killed(before);
+    killed.look(1);
+    assert_eq!(killed.sent().len(), 1);
+    // After it: the message is there, and no second one is made.
+    let mut killed = killed.killed(after);
+    killed.look(1);
+    let sent = killed.sent();
+    assert_eq!(sent.len(), 1);
+    // Sent and kept as that: not sent again.
+    let kept = killed.board.to_keep().unwrap();
+    let mut killed = killed.killed(kept);
+    killed.look(1);
+    assert_eq!(killed.sent(), []);
+    killed.look(0);
+    assert_eq!(killed.sent().len(), 1, "its end is told, also after a start");
+}
+
+#[test]
+fn what_is_kept_is_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(file::read(directory.path()).unwrap(), Kept::default());
+    let mut bed = Bed::new();
+    bed.look_at(&["tank"], 1, 0.99);
+    bed.board.acknowledge("pool-degraded:tank", "alice", bed.now());
+    bed.board.mute("pool-full:tank", Some(Muted { who: "bob".to_owned(), until: bed.now().after(60) }));
+    let kept = bed.board.to_keep().unwrap();
+    file::write(directory.path(), &kept).unwrap();
+    assert_eq!(file::read(directory.path()).unwrap(), kept);
+    assert_eq!(bed.board.to_keep(), None, "nothing has changed since");
+    let path = directory.path().join(file::ALERTS_FILE);
+    for wrong in
+        ["", "{}", r#"{"format":"letter","version":1,"state":{}}"#, r#"{"format":"fels alerts","version":2}"#]
+    {
+        std::fs::write(&path, wrong).unwrap();
+        let said = file::read(directory.path()).unwrap_err().to_string();
+        assert!(said.contains("; hint: "), "{said}");
+    }
+}
+
+#[test]
+fn the_page_draws_a_file_that_can_be_read() {
+    let page = include_str!("../../../../docs/formats/alerts.md");
+    let drawn = page.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join(file::ALERTS_FILE), drawn).unwrap();
+    let kept = file::read(directory.path()).unwrap();
+    assert_eq!((kept.queue.len(), kept.alerts.len(), kept.next_message), (1, 1, 17));
+    let written = serde_json::to_value(&kept).unwrap();
+    let drawn: serde_json::Value = serde_json::from_str(drawn).unwrap();
+    assert_eq!(written, drawn["state"]);
+}
+
+#[test]
+fn who_acknowledges_is_not_reminded_and_others_are_once_a_day() {
+    let mut bed = Bed::new();
+    bed.look(1);
+    assert_eq!(bed.sent().len(), 1);
+    bed.turn += 24 * 360;
+    bed.look(1);
+    let sent = bed.sent();
+    assert!(sent.len() == 1 && sent[0].subject.starts_with("[san1] still warning"), "{sent:?}");
+    bed.board.acknowledge("pool-degraded:tank", "alice", bed.now());
+    bed.turn += 24 * 360;
+    bed.look(1);
+    assert_eq!(bed.sent(), []);
+    bed.look(2);
+    assert_eq!(bed.sent().len(), 1, "worse is news all the same");
+    bed.turn += 24 * 360;
+    bed.look(2);
+    assert_eq!(bed.sent().len(), 1, "and nobody has seen that yet");
+}
+
+#[test]
+fn what_is_muted_is_told_when_its_time_is_over_as_it_is_then() {
+    let mut bed = Bed::new();
+    bed.look(0);
+    let mute = |bed: &mut Bed| {
+        let until = bed.now().after(25);
+        assert!(bed.board.mute("pool-degraded:tank", Some(Muted { who: "alice".to_owned(), until })));
+    };
+    mute(&mut bed);
+    bed.look(1);
+    assert_eq!((bed.sent().len(), bed.level("pool-degraded:tank")), (0, Some(Level::Warning)));
+    bed.look(0);
+    bed.look(0);
+    assert_eq!(bed.sent(), [], "it came and went");
+    mute(&mut bed);
+    bed.look(2);
+    bed.look(2);
+    assert_eq!(bed.sent(), []);
+    bed.look(2);
+    assert_eq!(bed.sent().len(), 1);
+    assert!(!bed.board.mute("none", None) && !bed.board.acknowledge("none", "alice", bed.now()));
+}
+
+#[test]
+fn a_message_is_tried_again_later_and_later_and_given_up_in_the_end() {
+    let mut bed = Bed::new();
+    bed.look(1);
+    bed.look(0);
+    let mut now = bed.now();
+    let mut tries = 0;
+    let mut pauses = Vec::new();
+    let first = bed.board.due(now)[0].id;
+    let is_given_up = loop {
+        let due = bed.board.due(now);
+        assert_eq!(due.len(), 1, "the second one waits for the first");
+        assert_eq!(due[0].id, first);
+        tries += 1;
+        if bed.board.failed(first, now) {
+            break true;
+        }
+        let next = bed.board.next_due().unwrap();
+        assert!(bed.board.due(now).is_empty());
+        pauses.push(next.since(now));
+        now = next;
+        assert!(tries < 1000);
+    };
+    assert!(
+        is_given_up && pauses.is_sorted() && pauses[0] == 10 && pauses.last() == Some(&3600),
+        "{pauses:?}"
+    );
+    assert!((70..90).contains(&tries), "{tries} tries in three days");
+    assert_ne!(bed.board.due(now)[0].id, first);
+}
+
+#[test]
+fn many_changes_at_once_are_one_message_and_the_queue_is_bounded() {
+    let mut bed = Bed::new();
+    let names: Vec<String> = (0..20).map(|number| format!("tank{number}")).collect();
+    let pools: Vec<&str> = names.iter().map(String::as_str).collect();
+    bed.look_at(&pools, 1, 0.5);
+    let sent = bed.sent();
+    assert_eq!(subjects(&sent), ["[san1] 20 alerts changed at once"]);
+    assert_eq!(sent[0].body["changes"].as_array().unwrap().len(), 20);
+    for turn in 0..2 * MAX_WAITING as u64 {
+        bed.look(turn % 2);
+    }
+    assert_eq!(bed.board.waiting(), MAX_WAITING);
+}
+
+#[test]
+fn what_is_gone_is_unknown_first_and_forgotten_then_and_a_limit_that_is_switched_off_at_once() {
+    let mut bed = Bed::new();
+    bed.look(1);
+    bed.sent();
+    for _ in 0..30 {
+        bed.look_at(&[], 0, 0.0);
+    }
+    assert_eq!(bed.level("pool-degraded:tank"), Some(Level::Unknown));
+    bed.turn += 360;
+    bed.look_at(&[], 0, 0.0);
+    assert_eq!(bed.level("pool-degraded:tank"), None);
+    assert_eq!(bed.sent(), []);
+    bed.look(1);
+    assert_eq!(bed.sent().len(), 1);
+    let off = format!("{TEXT}[[alert]]\nname = \"pool-degraded\"\nenabled = false\n");
+    bed.config = Config::parse(&off, "test").unwrap();
+    bed.look(1);
+    assert_eq!(bed.level("pool-degraded:tank"), None);
+}
+
+#[test]
+fn the_summary_comes_once_a_day_at_its_time() {
+    let mut bed = Bed::new();
+    bed.look(1);
+    bed.sent();
+    // The first day, in the middle of it.
+    let mut days = 0;
+    for hour in 0..72 {
+        bed.turn += 360;
+        let (now, config) = (bed.now(), bed.config.clone());
+        if bed.board.is_digest_due(&config, now) {
+            assert_eq!(now.unix() % 86_400 / 3600, 7, "at seven, in hour {hour}");
+            bed.board.digest(&config, &[], now, "san1");
+            days += 1;
+        }
+    }
+    assert_eq!(days, 3);
+    let sent = bed.sent();
+    assert_eq!(sent.len(), 3);
+    assert!(sent[0].text.contains("warning: pool tank is degraded"), "{}", sent[0].text);
+}
+
+#[test]
+fn limits_of_ones_own_are_kept_too() {
+    let mut bed = Bed::new();
+    let own = format!(
+        "{TEXT}[[alert]]\nname = \"half\"\nmetric = \"fels_pool_usage_ratio\"\nlabels = {{ pool = \"tank\" }}\nwarning = 0.5\nfor = \"20s\"\n"
+    );
+    bed.config = Config::parse(&own, "test").unwrap();
+    for _ in 0..4 {
+        bed.look_at(&["tank", "other"], 0, 0.6);
+    }
+    let sent = bed.sent();
+    assert_eq!(subjects(&sent), ["[san1] warning: Usage of pools of pool tank: 60.0 %, above 50.0 %"]);
+    assert_eq!(bed.level("half:other"), None);
+}
