@@ -406,5 +406,5 @@ pub fn settled(running: &Config, wished: &Config, steps: &[Step], undone: impl F
     let is_gone = |volume: &&Volume| !after.contains_key(&*volume.name);
     volumes.extend(running.volumes.iter().filter(is_gone).filter(|volume| undone(&volume.name)).cloned());
     let (mail, alerts) = (wished.mail.clone(), wished.alerts.clone());
-    Config { volumes, mail, alerts, ..running.clone() }
+    Config { mail, alerts, volumes, ..running.clone() }
 }

@@ -111,6 +111,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
                 "there is no user none",
                 "none has no token",
                 "nothing was sent",
+                "the pool has no name",
                 "there is no event `none`",
                 "there is no alert none",
                 "nobody is told of alerts",

@@ -165,19 +165,16 @@ impl Judge {
 
     /// Takes the next figure, if there is one, and says how it is now. `at` is of a clock that never goes back.
     pub fn judge(&mut self, limit: &Limit, at: Duration, value: Option<f64>) -> Level {
-        match value.filter(|value| value.is_finite()) {
-            Some(value) => {
-                self.warning.judge(limit, limit.warning, at, value);
-                self.critical.judge(limit, limit.critical, at, value);
-                (self.is_known, self.seen) = (true, Some(at));
-            }
-            None => {
-                let seen = *self.seen.get_or_insert(at);
-                // What was not seen did not last.
-                (self.warning.since, self.critical.since) = (None, None);
-                if at.saturating_sub(seen) >= UNKNOWN_AFTER {
-                    self.is_known = false;
-                }
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            self.warning.judge(limit, limit.warning, at, value);
+            self.critical.judge(limit, limit.critical, at, value);
+            (self.is_known, self.seen) = (true, Some(at));
+        } else {
+            let seen = *self.seen.get_or_insert(at);
+            // What was not seen did not last.
+            (self.warning.since, self.critical.since) = (None, None);
+            if at.saturating_sub(seen) >= UNKNOWN_AFTER {
+                self.is_known = false;
             }
         }
         self.level()

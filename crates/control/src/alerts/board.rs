@@ -311,13 +311,13 @@ impl Board {
             (entry.told, entry.told_at) = (entry.level, now);
             self.is_changed = true;
         }
-        self.enqueue(config, changes, now, node);
+        self.enqueue(config, &changes, now, node);
     }
 
     /// One message for each change and each receiver; of many changes at once, one for all of them.
-    fn enqueue(&mut self, config: &Config, changes: Vec<Change>, now: Moment, node: &str) {
+    fn enqueue(&mut self, config: &Config, changes: &[Change], now: Moment, node: &str) {
         let mut to: BTreeMap<String, (Target, Vec<&Change>)> = BTreeMap::new();
-        for change in &changes {
+        for change in changes {
             for target in targets(config, &change.rule) {
                 to.entry(format!("{target:?}")).or_insert_with(|| (target, Vec::new())).1.push(change);
             }

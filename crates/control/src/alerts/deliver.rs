@@ -64,7 +64,7 @@ async fn settle(alerts: &Alerts, message: Message, sent: Result<(), String>) {
                 // Once, and not with each attempt of three days.
                 let why = if is_given_up { format!("{why}; it is given up") } else { why };
                 let is_told = is_given_up || message.tries == 0;
-                ((), is_told.then(|| Event::AlertUndelivered { to, about, why }).into_iter().collect())
+                ((), is_told.then_some(Event::AlertUndelivered { to, about, why }).into_iter().collect())
             }
         })
         .await;

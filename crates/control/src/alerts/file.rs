@@ -131,6 +131,7 @@ pub(super) mod level {
     use monitor::limit::Level;
     use serde::{Deserialize, Deserializer, Serializer, de};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
     pub fn serialize<S: Serializer>(level: &Level, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(level.name())
     }

@@ -43,6 +43,8 @@ struct Inner {
     /// By which the node is known to people.
     node: String,
     board: Mutex<Board>,
+    /// Whose change is being kept: no older state is to be written over a newer one.
+    keeps: tokio::sync::Mutex<()>,
     events: Events,
     /// Something waits for being sent.
     waiting: Notify,
@@ -67,6 +69,7 @@ impl Alerts {
             directory: directory.to_owned(),
             node,
             board,
+            keeps: tokio::sync::Mutex::default(),
             events,
             waiting: Notify::new(),
         })))
@@ -88,6 +91,7 @@ impl Alerts {
 
     /// Changes the board, keeps it, and tells what happened.
     async fn change<T>(&self, work: impl FnOnce(&mut Board) -> (T, Vec<Event>)) -> T {
+        let turn = self.0.keeps.lock().await;
         let (done, events, kept) = {
             let mut board = self.board();
             let (done, events) = work(&mut board);
@@ -102,7 +106,10 @@ impl Alerts {
             }
             self.0.waiting.notify_one();
         }
-        events.into_iter().for_each(|event| self.0.events.tell(event));
+        drop(turn);
+        for event in events {
+            self.0.events.tell(event);
+        }
         done
     }
 

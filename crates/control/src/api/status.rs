@@ -90,6 +90,8 @@ fn of_alerts(context: &Context) -> Vec<Finding> {
             // No data is lost by it.
             state: Health::Warning,
             sentence: entry.sentence,
+            pool: None,
+            volume: None,
             hint: format!("{}; if somebody sees to it: fels alert ack {id}", entry.hint),
         })
         .collect()

@@ -169,7 +169,7 @@ fn read(problems: &mut Problems<'_>, value: Value<'_>, has_mail: bool) -> Option
         problems.add_hint(name.span(), "that cannot be the name of an alert", hint);
         return None;
     }
-    let mail = table.value("mail").and_then(|value| read_mail(problems, value, has_mail));
+    let mail = table.value("mail").map(|value| read_mail(problems, value, has_mail));
     let webhook = table.value("webhook").and_then(|value| read_webhook(problems, value));
     let remind = table.value("remind").and_then(|value| read_reminder(problems, value));
     let enabled = table.value("enabled").and_then(|value| value.boolean(problems)).unwrap_or(true);
@@ -288,7 +288,7 @@ fn check(problems: &mut Problems<'_>, table: &Table<'_>, rule: &Rule) {
     }
 }
 
-fn read_mail(problems: &mut Problems<'_>, value: Value<'_>, has_mail: bool) -> Option<Vec<String>> {
+fn read_mail(problems: &mut Problems<'_>, value: Value<'_>, has_mail: bool) -> Vec<String> {
     let values = value.list(problems, "a list such as [\"ops@example.org\"]");
     if values.len() > MAX_ADDRESSES {
         problems.add_hint(
@@ -301,7 +301,7 @@ fn read_mail(problems: &mut Problems<'_>, value: Value<'_>, has_mail: bool) -> O
         let hint = "add [mail] with server = \"mail.example.org\" and from = \"san1@example.org\"";
         problems.add_hint(value.span(), "there is no [mail], which says how messages are sent", hint);
     }
-    Some(values.into_iter().filter_map(|value| mail::address(problems, value)).collect())
+    values.into_iter().filter_map(|value| mail::address(problems, value)).collect()
 }
 
 fn read_webhook(problems: &mut Problems<'_>, value: Value<'_>) -> Option<Url> {

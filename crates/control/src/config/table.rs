@@ -172,18 +172,12 @@ impl<'t> Value<'t> {
         let mut texts = Vec::new();
         for (key, value) in entries {
             let known = names.contains(&key.get_ref().as_ref());
-            match value.get_ref().as_str().filter(|_| known) {
-                Some(text) => texts.push((key.get_ref().to_string(), text.to_owned())),
-                None => {
-                    let hint = format!("its labels are {}, and their values texts", names.join(", "));
-                    problems.add_hint(
-                        key.span(),
-                        format!("`{}` takes labels of its metric", self.name),
-                        hint,
-                    );
-                    return None;
-                }
-            }
+            let Some(text) = value.get_ref().as_str().filter(|_| known) else {
+                let hint = format!("its labels are {}, and their values texts", names.join(", "));
+                problems.add_hint(key.span(), format!("`{}` takes labels of its metric", self.name), hint);
+                return None;
+            };
+            texts.push((key.get_ref().to_string(), text.to_owned()));
         }
         Some(texts)
     }

@@ -121,6 +121,7 @@ fn member(place: &str, state: MemberState) -> MemberStatus {
         read_time: None,
         write_time: None,
         slow: false,
+        set: 0,
     }
 }
 

@@ -127,7 +127,7 @@ impl Memory {
 }
 
 fn labels(sample: &Sample) -> Vec<(&'static str, String)> {
-    let values = sample.labels.iter().map(|value| value.to_string());
+    let values = sample.labels.iter().map(ToString::to_string);
     sample.family.labels.iter().copied().zip(values).collect()
 }
 
