@@ -16,8 +16,8 @@ use super::guard::{Guard, guard};
 use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
 use super::{
-    Context, House, Problem, activity, alerts, audit, configuration, events, graphs, initiators, jobs, metrics,
-    model, people, pools, portals, status, volumes,
+    Context, House, Problem, activity, alerts, audit, configuration, events, graphs, initiators, jobs,
+    metrics, model, people, pools, portals, status, volumes,
 };
 
 /// How long a request may take: longer than a member may be silent before it is out.
