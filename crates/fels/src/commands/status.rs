@@ -64,7 +64,8 @@ mod tests {
 
     #[test]
     fn what_is_to_be_seen_to_stands_below_with_what_to_do() {
-        let finding = Finding { state: Health::Warning, sentence: "a".into(), hint: "b".into() };
+        let (sentence, hint) = ("a".to_owned(), "b".to_owned());
+        let finding = Finding { state: Health::Warning, sentence, hint, pool: None, volume: None };
         let status = NodeStatus {
             state: Health::Warning,
             sentence: "there is something to be seen to".into(),
