@@ -33,7 +33,7 @@ impl Lines {
         let picture = Lines { lines: drawn.to_vec(), ..self.clone() }.reduced(room * ACROSS);
         for (line, drawn) in drawn.iter().zip(&picture.lines) {
             text += "\n";
-            text += &match line.figures(self.slots) {
+            let field = match line.figures(self.slots) {
                 // A field of nothing but zeroes says no more.
                 Some(figures) if figures.most <= figures.least => {
                     format!("{}: {} all the time\n", plain(&line.label), self.unit.show(figures.last))
@@ -41,6 +41,7 @@ impl Lines {
                 Some(figures) => picture.field(&plain(&line.label), drawn, &figures, room),
                 None => format!("{}: nothing is known of this time\n", plain(&line.label)),
             };
+            text += &field;
         }
         if left_out > 0 {
             // Writing to a String does not fail.
