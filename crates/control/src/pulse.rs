@@ -1,5 +1,6 @@
 //! Whether a node is alive: every core is asked, and in a sentence how it is.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -67,7 +68,8 @@ fn sentence(latest: Option<Arc<Snapshot>>) -> String {
             Some(state) if state >= 1.0 => "is not whole",
             _ => continue,
         };
-        sentence += &format!("; pool {} {word}", sample.label("pool").unwrap_or_default());
+        // Writing to a String does not fail.
+        let _ = write!(sentence, "; pool {} {word}", sample.label("pool").unwrap_or_default());
     }
     sentence
 }

@@ -95,7 +95,7 @@ impl Access {
                 *self.setup() = code;
             }
             Err(error) => {
-                tracing::warn!("no code for the first admin: {SETUP_FILE} cannot be written: {error}")
+                tracing::warn!("no code for the first admin: {SETUP_FILE} cannot be written: {error}");
             }
         }
     }

@@ -57,7 +57,7 @@ pub(super) async fn ask(asker: Asker) -> Result<Response, Problem> {
         return Ok(Redirect::to("/setup").into_response());
     }
     let mut sheet = sheet(&asker);
-    sheet.fields[2].value = next(&wanted).to_owned();
+    next(&wanted).clone_into(&mut sheet.fields[2].value);
     login_page(sheet)
 }
 

@@ -41,9 +41,8 @@ pub(in super::super) async fn create(
     let node = context.clone();
     node.change(async move {
         let mut steps = blanks(&context, &wish.pool).await?;
-        let settings = match serde_json::to_value(&wish.pool) {
-            Ok(serde_json::Value::Object(settings)) => settings,
-            _ => return Err(Problem::bad_request("the keys of the pool cannot be read")),
+        let Ok(serde_json::Value::Object(settings)) = serde_json::to_value(&wish.pool) else {
+            return Err(Problem::bad_request("the keys of the pool cannot be read"));
         };
         let request = Request { edit: Edit::AddPool { settings }, version, dry_run: wish.dry_run };
         let outcome = context.administration().change(request).await.map_err(|error| {

@@ -74,7 +74,7 @@ fn new_deed(sent: &Sent) -> Result<Deed, Wrong> {
     let path = sent.some("path");
     match sent.get("place") {
         "file" => {
-            volume["backing"] = json!({ "file": path.map_or_else(|| format!("{name}.img"), str::to_owned) })
+            volume["backing"] = json!({ "file": path.map_or_else(|| format!("{name}.img"), str::to_owned) });
         }
         "device" => {
             let Some(path) = path else {
@@ -129,6 +129,7 @@ struct Act {
     wish: fn(&Volume, &Sent) -> Result<Value, Wrong>,
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "one of several of this shape")]
 fn resized(_: &Volume, sent: &Sent) -> Result<Value, Wrong> {
     Ok(json!({ "set": { "size": sent.get("size") } }))
 }
@@ -141,10 +142,12 @@ fn limited(_: &Volume, sent: &Sent) -> Result<Value, Wrong> {
     Ok(json!({ "set": { "limits": limits } }))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "one of several of this shape")]
 fn switched(volume: &Volume, _: &Sent) -> Result<Value, Wrong> {
     Ok(json!({ "set": { "enabled": volume.state == VolumeState::Disabled } }))
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "one of several of this shape")]
 fn allowed(_: &Volume, sent: &Sent) -> Result<Value, Wrong> {
     let (mut set, mut unset) = (json!({}), Vec::new());
     for (name, is_text) in [("alias", true), ("allow", false), ("hosts", false)] {
