@@ -100,10 +100,10 @@ mod tests {
         let node = crate::start(store, document).unwrap();
         let pulse = node.pulse();
         let long = Duration::from_secs(20);
-        assert_eq!(pulse.silent(long), []);
+        assert!(pulse.silent(long).is_empty());
         pulse.peers.tell(1, |_| std::thread::sleep(Duration::from_secs(2)));
         assert_eq!(pulse.silent(Duration::from_millis(300)), [1]);
-        assert_eq!(pulse.silent(long), [], "it goes on");
+        assert!(pulse.silent(long).is_empty(), "it goes on");
         node.shutdown().unwrap();
     }
 

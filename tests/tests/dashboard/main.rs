@@ -77,12 +77,12 @@ fn somebody_makes_a_node_his_own_in_a_browser() {
     let begun = drive("begin", &base, folder.path()).run().expect_success();
     println!("{}", begun.stdout);
     first.interrupt();
-    first.finish().expect_success();
+    let _ = first.finish().expect_success();
     // A pool is opened when the node is started.
     let (second, base) = node(&data);
     let gone_on = drive("go-on", &base, folder.path()).run();
     assert!(gone_on.succeeded(), "{gone_on}\n{}", second.stderr_so_far());
     println!("{}", gone_on.stdout);
     second.interrupt();
-    second.finish().expect_success();
+    let _ = second.finish().expect_success();
 }

@@ -13,6 +13,7 @@ use super::pool::wait::{Bar, stop_flag};
 use super::print_json;
 use super::table::{Align, row, table};
 use crate::message::{Failure, print};
+use std::fmt::Write as _;
 
 /// How often the node is asked.
 const ASK: Duration = Duration::from_millis(250);
@@ -137,9 +138,10 @@ fn text(job: &Job) -> String {
     if !far.is_empty() {
         text = text + ", " + &far;
     }
-    text += &format!(", begun {}", job.begun);
+    // Writing to a String does not fail.
+    let _ = write!(text, ", begun {}", job.begun);
     if let Some(ended) = job.ended {
-        text += &format!(", ended {ended}");
+        let _ = write!(text, ", ended {ended}");
     }
     if let Some(sentence) = &job.sentence {
         text = text + "\n  " + sentence;

@@ -140,7 +140,7 @@ fn what_the_history_knows_is_where_it_was() {
         let (begin_s, value) =
             if series.contains("\"a\"") { (1_000_020 - 180, 1.0) } else { (1_000_020 - 120, 10.0) };
         let known = |least, most| Slot { min: least, mean: f32::midpoint(least, most), max: most };
-        let slots = vec![known(value, value * 3.0), Slot::UNKNOWN, Slot::of(value)];
+        let slots = [known(value, value * 3.0), Slot::UNKNOWN, Slot::of(value)];
         let count = ((1_000_020 - begin_s) / 60) as usize;
         Ok(Some(Points { begin_s, step_s: 60, slots: slots[..count].to_vec() }))
     };

@@ -7,6 +7,7 @@ fn pool(scrub: Option<u64>, member: MemberState) -> Pool {
     let progress = Progress { done_bytes: scrub.unwrap_or(100), total_bytes: 100, ..Progress::default() };
     let of = |slot, state| Member {
         slot,
+        set: 0,
         place: None,
         state,
         cause: (state == MemberState::Out).then(|| "it failed".to_owned()),

@@ -133,13 +133,13 @@ impl Screen {
                 .areas(area.area());
         area.render_widget(self.head(), head);
         match self.page {
-            Page::Volumes => draw_table(area, main, text::volumes(&self.frame), Some(self.at())),
-            Page::Sessions => draw_table(area, main, text::sessions(&self.frame), None),
-            Page::Members => draw_table(area, main, text::members(&self.frame), None),
+            Page::Volumes => draw_table(area, main, &text::volumes(&self.frame), Some(self.at())),
+            Page::Sessions => draw_table(area, main, &text::sessions(&self.frame), None),
+            Page::Members => draw_table(area, main, &text::members(&self.frame), None),
         }
         if let Some(volume) = volume {
             if volume.time.followed > 0 {
-                draw_table(area, time, text::layers(volume), None);
+                draw_table(area, time, &text::layers(volume), None);
             } else {
                 let nothing =
                     format!("time of {}: nothing was followed through its layers lately", volume.name);
@@ -158,12 +158,12 @@ impl Screen {
             Some(trouble) => format!("the node does not answer: {trouble}"),
             None => format!("up {:.0} s, by {:?}", self.frame.uptime_s, self.order).to_lowercase(),
         };
-        Text::from(vec![Line::from_iter(pages), Line::raw(below)])
+        Text::from(vec![pages.collect::<Line>(), Line::raw(below)])
     }
 }
 
 /// A table as wide as its cells; the line of `chosen` is always in sight.
-fn draw_table(area: &mut Area, place: Rect, rows: Rows, chosen: Option<usize>) {
+fn draw_table(area: &mut Area, place: Rect, rows: &Rows, chosen: Option<usize>) {
     let width = |column: usize| {
         let widest = rows.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         Constraint::Length(widest as u16)
