@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds between two polls of a master.
-const STEP_S: u32 = 300;
+const STEP_S: u64 = 300;
 
 struct Master {
     folder: tempfile::TempDir,
@@ -142,7 +142,7 @@ fn a_real_master_polls_a_node_and_draws_what_its_volume_does() {
     assert_eq!(log.lines().find(trouble), None);
     let rates = master.values("diskstats_iops-watched-wrio-d");
     let most = rates.iter().copied().fold(0.0, f64::max);
-    let true_rate = (after - before) / f64::from(STEP_S);
+    let true_rate = (after - before) / Duration::from_secs(STEP_S).as_secs_f64();
     assert!((most / true_rate - 1.0).abs() < 0.03, "{rates:?} with {true_rate} writes a second");
     for (file, value) in
         [("raid_units-tank-g", 0.0), ("raid_members-tank_1-g", 0.0), ("write_cache_safe-tank-g", 1.0)]

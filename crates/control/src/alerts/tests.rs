@@ -66,7 +66,9 @@ impl Bed {
             if due.is_empty() {
                 return all;
             }
-            due.iter().for_each(|message| self.board.delivered(message.id));
+            for message in &due {
+                self.board.delivered(message.id);
+            }
             all.extend(due);
         }
     }
