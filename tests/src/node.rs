@@ -188,14 +188,18 @@ impl Node {
     fn launch(&mut self) -> Result<(), Refusal> {
         let config = self.folder.path().join("fels.toml");
         std::fs::write(&config, self.config()).expect("the configuration can be written");
+        self.run(&config)
+    }
+
+    fn run(&mut self, config: &Path) -> Result<(), Refusal> {
         if self.bed.as_nobody {
-            for path in [self.folder.path(), &config] {
+            for path in [self.folder.path(), config] {
                 std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root can give it away");
             }
         }
         let stdout = self.folder.path().join("stdout");
         let mut command = self.command();
-        command.args(["serve", "--config"]).arg(&config).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.args(["serve", "--config"]).arg(config).current_dir(self.folder.path()).stdin(Stdio::null());
         command.stdout(File::create(&stdout).expect("a file for the output"));
         let log =
             OpenOptions::new().create(true).append(true).open(self.log_path()).expect("a file for the log");
@@ -404,6 +408,13 @@ impl Node {
     pub fn restart(&mut self) {
         self.kill9();
         self.launch().unwrap_or_else(|refusal| panic!("the node does not start again: {refusal:?}"));
+    }
+
+    /// The same, with the configuration as the node has left it.
+    pub fn restart_as_it_is(&mut self) {
+        self.kill9();
+        let config = self.folder.path().join("fels.toml");
+        self.run(&config).unwrap_or_else(|refusal| panic!("the node does not start again: {refusal:?}"));
     }
 
     fn exit_status(&mut self) -> Option<ExitStatus> {

@@ -99,7 +99,8 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             // It does not end by itself.
             let path = path.replace("/events/stream", "/events/stream?event=none");
             let path = path.replace("{user}", "none").replace("{token}", "none").replace("{volume}", "none");
-            let path = path.replace("{alert}", "none");
+            let path = path.replace("{alert}", "none").replace("{job}", "none");
+            let path = path.replace("{name}", "none").replace("{span}", "day").replace("{file}", "day.svg");
             let (status, head, body) = ask(&socket, &method.to_uppercase(), &path, b"");
             // A path that is not routed has another sentence.
             let says = String::from_utf8(body).unwrap();
@@ -114,6 +115,8 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
                 "the pool has no name",
                 "there is no event `none`",
                 "there is no alert none",
+                "there is no job none",
+                "there is no graph none",
                 "nobody is told of alerts",
             ];
             assert!(
@@ -124,7 +127,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             count += 1;
         }
     }
-    assert_eq!(count, 51, "the count of all ways to ask");
+    assert_eq!(count, 56, "the count of all ways to ask");
     node.shutdown().unwrap();
 }
 

@@ -89,6 +89,6 @@ fn a_hundred_callers_lose_nothing_and_nothing_is_stuck() {
         assert!(node.configuration().contains(&format!("\"{name}\"")), "{name} is not in the configuration");
     }
     node.terminate();
-    node.restart();
+    node.restart_as_it_is();
     assert_eq!(names(&node), expected);
 }

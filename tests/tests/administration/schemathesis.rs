@@ -47,12 +47,15 @@ fn no_answer_is_one_that_the_description_lacks() {
     assert!(status < 300, "{said}");
     let token = said["secret"].as_str().expect("the token").to_owned();
 
+    let notes = tempfile::tempdir().expect("a temporary directory");
     let outcome = Tool::new(program.to_str().expect("a path that is text"))
         .args(["run", &format!("{address}/v1/openapi.json")])
         .args(["--header", &format!("Authorization: Bearer {token}")])
         .args(["--checks", CHECKS, "--max-time", SENDS_S, "--phases", "examples,coverage,fuzzing"])
         .args(["--max-examples", "40", "--seed", "6", "--request-timeout", "60", "--workers", "2"])
         .args(["--continue-on-failure", "--no-shrink"])
+        // It keeps notes where it is called.
+        .folder(notes.path())
         .deadline(Duration::from_secs(240))
         .run();
     assert!(outcome.succeeded(), "{}\n{}", outcome.stdout, outcome.stderr);

@@ -76,7 +76,7 @@ fn a_pool_gets_further_members_under_load() {
             let place = now[*slot]["place"].as_str().expect("a place");
             std::fs::remove_file(place).unwrap_or_else(|error| panic!("{raid}, {place}: {error}"));
         }
-        node.restart();
+        node.restart_as_it_is();
         let _ = qemu_io(&node.nbd_url("demo"), &["read -P 0x61 8M 16M"]).run().expect_success();
         let _ = qemu_io(&node.nbd_url("more"), &[&check]).run().expect_success();
         // The check itself has to be able to fail.

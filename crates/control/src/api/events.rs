@@ -147,7 +147,7 @@ pub(super) async fn list(
     get, path = "/v1/events/stream", tag = "node",
     params(From, ("Last-Event-ID" = Option<u64>, Header, description = "As `after`.")),
     responses(
-        (status = 200, content_type = "text/event-stream", body = String, description = "Events, for as long as both sides want."),
+        (status = 200, content_type = "text/event-stream", body = Object, description = "Events, for as long as both sides want: `id`, and the event as JSON in `data`."),
         (status = 400, body = Problem, description = "The request is not understood."),
         (status = 503, body = Problem, description = "Too many listen already, or the node ends.")
     )
