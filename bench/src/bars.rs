@@ -70,6 +70,8 @@ const FACTS: &[(&str, &str, f64)] = &[
     ("shards", "CPU of two shards / one", 1.15),
     ("idle", "CPU", 0.5),
     ("idle", "memory of a session", 64.0),
+    ("monitoring", "IOPS lost", 2.0),
+    ("monitoring", "core of what watches", 2.0),
     ("start", "time", 5.0),
 ];
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::monitoring::Doors;
+
 /// Measures Fels beside other servers: same clients, same volume in memory, alternating rounds.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
@@ -137,6 +139,9 @@ pub enum Side {
         #[arg(long)]
         warm_up: f64,
     },
+    /// Ask a Fels for its metrics, as Prometheus and Munin do, each second until this program is ended
+    #[command(hide = true)]
+    Ask(Doors),
     /// Answer bare requests
     #[command(hide = true)]
     LimitServe {

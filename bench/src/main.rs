@@ -14,6 +14,7 @@ mod error;
 mod idle;
 mod limit;
 mod machine;
+mod monitoring;
 mod output;
 mod pools;
 mod process;
@@ -67,6 +68,7 @@ fn run_side(side: &Side) -> Result<(), Error> {
     let reached = match side {
         Side::Parity(options) => return arithmetic::run(options),
         Side::Pools(options) => return pools::run(options),
+        Side::Ask(doors) => return monitoring::ask_forever(*doors),
         Side::LimitServe { port, spin } => return limit::serve(*port, *spin),
         Side::VolumeDrive { file, random, read_percent, request_bytes, depth, seconds, warm_up } => {
             let shape = limit::Shape {

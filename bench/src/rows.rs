@@ -54,6 +54,8 @@ pub enum Kind {
     Shards,
     /// Volumes that are configured, and the time until they are served.
     Start,
+    /// A server that is watched, beside one that does not even watch itself.
+    Monitoring,
     /// A file on a disk, beside fio on the same file.
     File,
 }
@@ -147,6 +149,10 @@ pub const ROWS: &[Row] = &[
         )
     },
     Row { kind: Kind::Idle, ..row("idle", "1000 idle sessions", load(100, true, 4096, 1, IDLE_SESSIONS)) },
+    Row {
+        kind: Kind::Monitoring,
+        ..row("monitoring", "4 KiB random read, depth 32, watched and not", READ_4K)
+    },
     Row { kind: Kind::Start, ..row("start", "start with 10,000 volumes", READ_4K_ALONE) },
     Row { kind: Kind::File, ..row("file-4k-read", "file on the disk, 4 KiB random read, depth 32", READ_4K) },
     Row {

@@ -8,11 +8,14 @@ use crate::client::{Request, Window, fio_arguments};
 use crate::cpu::resident_kib;
 use crate::error::Error;
 use crate::idle;
+use crate::monitoring;
 use crate::output;
 use crate::process::CommandLine;
 use crate::rows::{Kind, Load, Row, START_VOLUMES};
 use crate::run::{Bed, Outcome};
-use crate::server::{Backing, FelsOptions, Place, Program, Running, Server, start_fels, write_file};
+use crate::server::{
+    Backing, FelsOptions, Monitoring, Place, Program, Running, Server, start_fels, write_file,
+};
 use crate::stats::{Fact, Sample};
 
 /// The one that measures a file without a server.
@@ -38,6 +41,8 @@ pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Er
     match row.kind {
         Kind::Shards => shards(bed, outcome, row, &ours, &binary, rounds),
         Kind::Idle => idle::measure(bed, outcome, row, &ours, &binary),
+        // Its windows are long, and the bar is of a hundredth.
+        Kind::Monitoring => monitoring::measure(bed, outcome, row, &ours, &binary, bed.options.rounds()),
         Kind::Start => (1..=rounds).try_for_each(|round| start(bed, outcome, row, &binary, round)),
         Kind::File => file(bed, outcome, row, &ours, &binary, rounds),
         Kind::Closed | Kind::Tail => Ok(()),
@@ -66,7 +71,8 @@ fn shards(
     let cores = [bed.place.cores, bed.place.client_cores];
     let both = cores.join(",");
     let start = |shards: u32, cores: &str| {
-        let options = FelsOptions { shards, volumes: 1, backing: Backing::Memory };
+        let options =
+            FelsOptions { shards, volumes: 1, backing: Backing::Memory, monitoring: Monitoring::Own };
         let volume_bytes = bed.place.volume_bytes.min(SHARED_BYTES);
         let running = start_fels(binary, &options, &Place { cores, volume_bytes, ..bed.place })?;
         running.fill(&bed.place)?;
@@ -122,7 +128,8 @@ fn pin(bed: &Bed<'_>, running: &Running, name: &str, core: &str) -> Result<(), E
 /// The time from the start until many volumes are served.
 fn start(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, binary: &Path, round: u32) -> Result<(), Error> {
     let place = Place { volume_bytes: SMALL_BYTES, ..bed.place };
-    let options = FelsOptions { shards: 1, volumes: START_VOLUMES, backing: Backing::Memory };
+    let (volumes, monitoring) = (START_VOLUMES, Monitoring::Own);
+    let options = FelsOptions { shards: 1, volumes, backing: Backing::Memory, monitoring };
     let begun = Instant::now();
     let running = start_fels(binary, &options, &place)?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -159,7 +166,8 @@ fn file(
     let path = directory.join(format!("fels-bench-{}.img", std::process::id()));
     let disk = DiskFile(path.clone());
     write_file(&disk.0, bytes)?;
-    let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::File(path.clone()) };
+    let backing = Backing::File(path.clone());
+    let options = FelsOptions { shards: 1, volumes: 1, backing, monitoring: Monitoring::Own };
     let mut running = start_fels(binary, &options, &Place { volume_bytes: bytes, ..bed.place })?;
     for round in 1..=rounds {
         let mut samples = vec![Sample::new(row, FIO, round, &fio_on(bed, row, &path, bytes)?)];

@@ -122,11 +122,12 @@ async fn open(ring: &Ring, path: PathBuf) -> Result<(Channel, Option<File>), Err
         may_grow: false,
         faults: None,
     };
-    let (volume, lock) = Volume::prepare(ring, options, &[]).await.map_err(failed)?;
+    let (volume, lock) =
+        Volume::prepare(ring, options, &plane::pool::Pools::default()).await.map_err(failed)?;
     if volume.is_direct() != Some(true) {
         return Err(failed("its file system has no direct I/O"));
     }
-    let stack = volume.stack(ring, &[]).map_err(failed)?;
+    let stack = volume.stack(ring, &plane::pool::PoolCores::default()).map_err(failed)?;
     Ok((Channel::new(0, Arc::new(volume), stack), lock))
 }
 

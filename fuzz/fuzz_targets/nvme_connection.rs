@@ -213,6 +213,7 @@ fn plan() -> Plan {
             authentication: Authentication::None,
             initiators: Vec::new(),
             nbd: false,
+            nsid: None,
             subsystem: Some(SUBSYSTEM.into()),
             hosts: Vec::new(),
         }],

@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("its address").port()
 }
 
+/// Who may send by a mail server that is guarded, and the password.
+pub const MAIL_USER: (&str, &str) = ("san1", "correct-horse");
+
 /// A mail server on loopback. It ends when this value is dropped.
 pub struct MailServer {
     child: Child,
@@ -26,12 +29,24 @@ pub struct MailServer {
 impl MailServer {
     /// Listens on this port, and puts each letter into a file below `folder` (a Maildir).
     pub fn start(port: u16, folder: &Path) -> MailServer {
-        let child = bound_to_this_thread(&locate("aiosmtpd"))
-            .args(["-n", "-l", &format!("127.0.0.1:{port}"), "-c", "aiosmtpd.handlers.Mailbox"])
-            .arg(folder)
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("the mail server can be started");
+        let mut command = bound_to_this_thread(&locate("aiosmtpd"));
+        command.args(["-n", "-l", &format!("127.0.0.1:{port}"), "-c", "aiosmtpd.handlers.Mailbox"]);
+        command.arg(folder);
+        MailServer::listening(port, command)
+    }
+
+    /// As [`MailServer::start`], but it takes letters from [`MAIL_USER`] alone, and only by TLS: `way` is `starttls` or `tls`, and `pem` has
+    /// certificate and key.
+    pub fn start_guarded(port: u16, folder: &Path, way: &str, pem: &Path) -> MailServer {
+        // Debian's, which has the package, whatever else is called so.
+        let mut command = bound_to_this_thread(Path::new("/usr/bin/python3"));
+        command.args(["-c", include_str!("post/guarded.py"), &port.to_string()]);
+        command.arg(folder).arg(pem).args([way, MAIL_USER.0, MAIL_USER.1]);
+        MailServer::listening(port, command)
+    }
+
+    fn listening(port: u16, mut command: Command) -> MailServer {
+        let child = command.stdin(Stdio::null()).spawn().expect("the mail server can be started");
         let mut server = MailServer { child };
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let listens = wait_until(Duration::from_secs(20), || {

@@ -1,9 +1,10 @@
 //! What is wrong with a node reaches people: by a real mail server and by a webhook, once, whatever happens in between.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use beds::post::{Hook, MailServer, free_port, letters};
+use beds::post::{Hook, MAIL_USER, MailServer, free_port, letters};
 use beds::{Bed, Node, Pool, Tool, Volume, node, wait_until};
 use serde_json::Value;
 
@@ -18,6 +19,16 @@ fn start(data: &Path, mail_port: u16, hook: &Hook) -> Node {
     );
     let pool = Pool::files("tank", "raid5", 3).extra(&told);
     Bed::with([Volume::on_pool("demo", "8MiB", "tank")]).pool(pool).data(data).start()
+}
+
+/// A certificate for servers on this machine, and its key.
+fn certificate(folder: &Path) -> PathBuf {
+    let data = folder.join("certificate");
+    let binary = node::binary();
+    let tool = Tool::new(binary.to_str().expect("a path that is text"));
+    let made = tool.args(["cert", "--json", "--data"]).arg(&data).deadline(SOON).run().expect_success();
+    let made: Value = serde_json::from_str(&made.stdout).expect("JSON");
+    PathBuf::from(made["path"].as_str().expect("where the certificate is"))
 }
 
 /// What `fels` says about the node that works in `data`.
@@ -117,4 +128,52 @@ fn what_could_not_be_sent_before_the_node_was_killed_arrives_once() {
     }
     assert_eq!((letters(&mailbox).len(), hook.taken().len()), (1, 1));
     node.terminate();
+}
+
+#[test]
+fn mail_by_tls_and_with_a_password_goes_to_the_right_server_and_with_the_right_password_alone() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (pem, password) = (certificate(folder.path()), folder.path().join("password"));
+    let write = |text: &str| {
+        std::fs::write(&password, text).expect("the password is written");
+        std::fs::set_permissions(&password, std::fs::Permissions::from_mode(0o600)).expect("its mode");
+    };
+    for way in ["starttls", "tls"] {
+        write(MAIL_USER.1);
+        let (port, mailbox) = (free_port(), folder.path().join(format!("mail-{way}")));
+        let _server = MailServer::start_guarded(port, &mailbox, way, &pem);
+        let start = |ca: &str, data: &str| {
+            let told = format!(
+                "[mail]\nserver = \"127.0.0.1\"\nport = {port}\ntls = \"{way}\"\nfrom = \"san1@example.org\"\n\
+                 user = \"{}\"\npassword_file = \"{}\"\n{ca}[[alert]]\nname = \"default\"\nmail = [\"ops@example.org\"]\n",
+                MAIL_USER.0,
+                password.display()
+            );
+            let data = folder.path().join(format!("{data}-{way}"));
+            (Bed::with([Volume::memory("demo", "8MiB").extra(&told)]).data(&data).start(), data)
+        };
+        let test = |data: &Path| {
+            let binary = node::binary();
+            let tool = Tool::new(binary.to_str().expect("a path that is text"));
+            tool.args(["alert", "test", "--data"]).arg(data).deadline(SOON).run()
+        };
+
+        let (mut node, data) = start(&format!("ca = \"{}\"\n", pem.display()), "trusted");
+        let _ = test(&data).expect_success();
+        assert_eq!(count(&mailbox, "this is a test"), 1, "{:?}", letters(&mailbox));
+        // It is read for every message.
+        write("wrong-horse");
+        let refused = test(&data).expect_failure();
+        assert!(refused.stdout.contains("could not be told"), "{}", refused.stdout);
+        write(MAIL_USER.1);
+        let _ = test(&data).expect_success();
+        assert!(!node.log().contains("-horse"), "a password is in the log");
+        node.terminate();
+
+        let (mut node, data) = start("", "strange");
+        let refused = test(&data).expect_failure();
+        assert!(refused.stdout.contains("ertificate"), "{}", refused.stdout);
+        node.terminate();
+        assert_eq!(count(&mailbox, "this is a test"), 2, "a server whom nobody vouches for has no letter");
+    }
 }

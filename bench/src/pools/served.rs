@@ -13,7 +13,7 @@ use crate::cpu::ticks_per_second;
 use crate::error::Error;
 use crate::process::Interrupt;
 use crate::rows::Load;
-use crate::server::{Backing, FelsOptions, Place, Program, Protocol, Running, start_fels};
+use crate::server::{Backing, FelsOptions, Monitoring, Place, Program, Protocol, Running, start_fels};
 use crate::stats::{Spread, float};
 use crate::work::Work;
 
@@ -169,7 +169,8 @@ pub fn measure(options: &PoolsOptions) -> Result<Vec<Served>, Error> {
 
 fn start(options: &PoolsOptions, level: Level, integrity: bool, place: &Place<'_>) -> Result<Running, Error> {
     let spec = PoolSpec { integrity, size_bytes: place.volume_bytes, ..PoolSpec::new(level) };
-    let served = FelsOptions { shards: 1, volumes: 1, backing: Backing::Pool(spec) };
+    let (backing, monitoring) = (Backing::Pool(spec), Monitoring::Own);
+    let served = FelsOptions { shards: 1, volumes: 1, backing, monitoring };
     let running = start_fels(&options.fels, &served, place)?;
     running.fill(place)?;
     Ok(running)

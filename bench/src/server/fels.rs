@@ -8,6 +8,7 @@ use lab::pool::PoolSpec;
 
 use super::{Place, Protocol, Running, START_DEADLINE, Serving, VOLUME};
 use crate::error::Error;
+use crate::monitoring::Doors;
 use crate::process::{CommandLine, Process};
 
 /// Name of the pool.
@@ -55,19 +56,48 @@ pub struct FelsOptions {
     pub volumes: u32,
     /// Of all volumes; a file, or a pool, is only good for one.
     pub backing: Backing,
+    /// How it is watched.
+    pub monitoring: Monitoring,
+}
+
+/// How a node is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Monitoring {
+    /// It does not even measure itself.
+    Off,
+    /// It measures itself, and nobody asks: as it is when nothing is said.
+    Own,
+    /// It measures itself, and can be asked.
+    Asked(Doors),
+}
+
+impl Monitoring {
+    /// The key at the top that says so.
+    fn key(self) -> &'static str {
+        if self == Self::Off { "monitoring = false\n" } else { "" }
+    }
+
+    /// The sections that say so.
+    fn sections(self) -> String {
+        let Self::Asked(doors) = self else { return String::new() };
+        let listen = |section: &str, port: u16| format!("\n[{section}]\nlisten = \"127.0.0.1:{port}\"\n");
+        listen("http", doors.http) + &listen("munin", doors.munin)
+    }
 }
 
 /// The configuration file.
 fn configuration(options: &FelsOptions, data: &Path, volume_bytes: u64, port: u16) -> String {
     let key = options.backing.key();
     let mut text = format!(
-        "data = \"{}\"\nshards = {}\n\n[iscsi]\nlisten = [\"127.0.0.1:{port}\"]\n\n[nvme]\nlisten = [\"127.0.0.1:{}\"]\n\
+        "data = \"{}\"\nshards = {}\n{}\n[iscsi]\nlisten = [\"127.0.0.1:{port}\"]\n\n[nvme]\nlisten = [\"127.0.0.1:{}\"]\n\
          discovery = []\n\n[nbd]\nlisten = [\"127.0.0.1:{}\"]\n",
         data.display(),
         options.shards,
+        options.monitoring.key(),
         port + 1,
         port + 2,
     );
+    text += &options.monitoring.sections();
     text += &options.backing.table();
     for number in 0..options.volumes {
         let name = if number == 0 { VOLUME.to_owned() } else { format!("{VOLUME}-{number}") };
@@ -109,7 +139,8 @@ mod tests {
 
     #[test]
     fn every_volume_is_configured_once() {
-        let options = FelsOptions { shards: 2, volumes: 3, backing: Backing::Memory };
+        let options =
+            FelsOptions { shards: 2, volumes: 3, backing: Backing::Memory, monitoring: Monitoring::Own };
         let text = configuration(&options, Path::new("/d"), 1 << 20, 3000);
         assert_eq!(text.matches("[[volume]]").count(), 3);
         for part in ["\"bench\"", "\"bench-1\"", "\"bench-2\"", "shards = 2", ":3000\"", ":3001\"", ":3002\""]
@@ -122,12 +153,27 @@ mod tests {
     fn a_pool_has_members_that_hold_the_volume() {
         let spec =
             PoolSpec { integrity: false, size_bytes: 64 << 20, ..PoolSpec::new(plane::pool::Level::Raid6) };
-        let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Pool(spec) };
+        let backing = Backing::Pool(spec);
+        let options = FelsOptions { shards: 1, volumes: 1, backing, monitoring: Monitoring::Own };
         let text = configuration(&options, Path::new("/d"), 64 << 20, 3000);
         for part in ["raid = \"raid6\"", "integrity = false", "pool = \"tank\"", "unit = 65536"] {
             assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
         }
         assert_eq!(text.matches("{ memory = 34603008 }").count(), 6, "{text}");
+    }
+
+    #[test]
+    fn how_it_is_watched_is_said_by_a_key_or_by_two_doors() {
+        let text = |monitoring| {
+            let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Memory, monitoring };
+            configuration(&options, Path::new("/d"), 1 << 20, 3000)
+        };
+        assert!(text(Monitoring::Off).contains("monitoring = false\n"));
+        let own = text(Monitoring::Own);
+        assert!(!own.contains("monitoring") && !own.contains("[http]"));
+        let asked = text(Monitoring::Asked(Doors { http: 4000, munin: 4001 }));
+        let doors = "[http]\nlisten = \"127.0.0.1:4000\"\n\n[munin]\nlisten = \"127.0.0.1:4001\"\n";
+        assert!(asked.contains(doors) && !asked.contains("monitoring"), "{asked}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::process::{CommandLine, Interrupt, Process};
 use beside::{Taken, Turn};
 
 pub use beside::Beside;
-pub use fels::{Backing, FelsOptions, start as start_fels};
+pub use fels::{Backing, FelsOptions, Monitoring, start as start_fels};
 
 /// How long a server may take until it answers.
 pub const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -309,7 +309,12 @@ impl Running {
     pub fn start(program: &Program, place: &Place<'_>) -> Result<Self, Error> {
         let mut running = match program {
             Program::Fels(binary) => {
-                let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Memory };
+                let options = FelsOptions {
+                    shards: 1,
+                    volumes: 1,
+                    backing: Backing::Memory,
+                    monitoring: Monitoring::Own,
+                };
                 start_fels(binary, &options, place)
             }
             Program::Tgt(store) => tgt::start(store, place),
@@ -420,7 +425,7 @@ fn start_bare(spin: bool, place: &Place<'_>) -> Result<Running, Error> {
 }
 
 /// The first port from `base` on that nobody uses; a hundred are tried.
-fn free_port(base: u16) -> Result<u16, Error> {
+pub fn free_port(base: u16) -> Result<u16, Error> {
     (base..base.saturating_add(100))
         .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
         .ok_or_else(|| Error::Options(format!("no free port from {base} on, see --port-base")))

@@ -17,7 +17,7 @@ mod svg;
 mod time;
 
 pub use bars::{Bar, Bars, Panel, Tone};
-pub use lines::{Line, Lines, MAX_LINES, Point};
+pub use lines::{Figures, Line, Lines, MAX_LINES, Point};
 pub use numbers::Unit;
 pub use svg::Theme;
 pub use time::Clock;

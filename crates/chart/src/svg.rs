@@ -37,18 +37,18 @@ const SHAPES: &[(&str, &str)] = &[
     (".a", "fill-opacity:.18"),
 ];
 
-/// Colours: of light ground, and of dark.
+/// Colours: of light ground, and of dark; those of the dashboard, of which pictures are a part.
 const INKS: &[(&str, &str, &str, &str)] = &[
-    ("text", "fill", "#1f2328", "#e6edf3"),
-    (".n", "fill", "#59636e", "#9198a1"),
-    (".g", "fill", "#ffffff", "#0d1117"),
-    (".b0", "fill", "#0969da", "#4493f8"),
-    (".b1", "fill", "#8c959f", "#656c76"),
-    (".b2", "stroke", "#59636e", "#9198a1"),
-    (".s", "stroke", "#1f2328", "#e6edf3"),
-    (".x", "stroke", "#59636e", "#9198a1"),
-    (".r", "stroke", "#e4e8ec", "#262c34"),
-    (".u", "fill", "#f0f2f4", "#171c23"),
+    ("text", "fill", "#14202b", "#e7edf2"),
+    (".n", "fill", "#4d5b69", "#a7b4c0"),
+    (".g", "fill", "#ffffff", "#171f28"),
+    (".b0", "fill", "#0a5687", "#7cc4ea"),
+    (".b1", "fill", "#8793a0", "#6b7a89"),
+    (".b2", "stroke", "#4d5b69", "#a7b4c0"),
+    (".s", "stroke", "#14202b", "#e7edf2"),
+    (".x", "stroke", "#8793a0", "#6b7a89"),
+    (".r", "stroke", "#e3e8ed", "#2a3540"),
+    (".u", "fill", "#f1f4f7", "#121a22"),
 ];
 
 /// Colours of lines: of light ground, and of dark.
@@ -181,9 +181,9 @@ mod tests {
     #[test]
     fn a_ground_that_is_asked_for_has_no_other_colours() {
         let of = |theme| Body::default().finish(1, 1, "", "", theme);
-        assert!(of(Theme::Auto).contains("#ffffff") && of(Theme::Auto).contains("#0d1117"));
-        assert!(of(Theme::Light).contains("#ffffff") && !of(Theme::Light).contains("#0d1117"));
-        assert!(of(Theme::Dark).contains("#0d1117") && !of(Theme::Dark).contains("#ffffff"));
+        assert!(of(Theme::Auto).contains("#ffffff") && of(Theme::Auto).contains("#171f28"));
+        assert!(of(Theme::Light).contains("#ffffff") && !of(Theme::Light).contains("#171f28"));
+        assert!(of(Theme::Dark).contains("#171f28") && !of(Theme::Dark).contains("#ffffff"));
         assert!(of(Theme::Auto).contains("prefers-color-scheme:dark"));
     }
 

@@ -3,25 +3,28 @@
 //! Cores count by themselves; they are asked for copies by a message, which each answers between two requests. What is known
 //! of pools and of the process is looked up from outside of the cores.
 
+mod busy;
 mod lately;
 mod pools;
+mod portals;
 mod process;
 #[cfg(test)]
 mod tests;
 mod volumes;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use monitor::metric::{Snapshot, table};
 use plane::layers::Followed;
-use plane::live::{Live, User, users};
-use plane::pool::{Assembled, Handle, Place};
+use plane::live::{Live, Visitors, visitors};
+use plane::pool::{Handle, Place, PoolFigures, Pools};
 use plane::shard::Peers;
 use plane::volume::Figures;
 use tokio::sync::oneshot;
 
+use busy::Busy;
 use lately::Lately;
 pub(crate) use volumes::shares;
 
@@ -30,9 +33,10 @@ use crate::alerts::Disks;
 /// Takes snapshots of a node that runs.
 pub struct Collector {
     peers: Peers,
-    pools: Arc<[Assembled]>,
+    pools: Pools,
     begun: Instant,
     lately: Mutex<Lately>,
+    busy: Mutex<Busy>,
     disks: Disks,
 }
 
@@ -41,20 +45,24 @@ pub struct Collector {
 pub struct Cores {
     /// What happened to each volume.
     pub volumes: Vec<Figures>,
-    /// Who uses them.
-    pub users: Vec<User>,
+    /// Who uses them, and what came by which portal.
+    pub visitors: Visitors,
+    /// What was asked of each pool and its members, in the order of the pools.
+    pub pools: Vec<PoolFigures>,
 }
 
 impl Collector {
     /// Of a node with these shards and pools, which has just begun to serve.
-    pub fn new(peers: Peers, pools: Arc<[Assembled]>) -> Collector {
-        Collector { peers, pools, begun: Instant::now(), lately: Mutex::default(), disks: Disks::default() }
+    pub fn new(peers: Peers, pools: Pools) -> Collector {
+        let (begun, lately, busy, disks) =
+            (Instant::now(), Mutex::default(), Mutex::default(), Disks::default());
+        Collector { peers, pools, begun, lately, busy, disks }
     }
 
     /// The members of pools that are files or devices: the pool, the slot, and where it is.
     pub fn members(&self) -> Vec<(String, usize, PathBuf)> {
         let mut members = Vec::new();
-        for pool in self.pools.iter() {
+        for pool in self.pools.list() {
             let handle = Handle::new(pool.pool().shared().clone());
             for slot in 0..handle.status().members.len() {
                 if let Some(Place::Path(path)) = handle.place(slot) {
@@ -76,7 +84,11 @@ impl Collector {
         self.peers.tell(0, move |shard| {
             let ring = shard.ring().clone();
             ring.spawn(async move {
-                let cores = Cores { volumes: Live::figures(&shard).await, users: users(&shard).await };
+                let cores = Cores {
+                    volumes: Live::figures(&shard).await,
+                    visitors: visitors(&shard).await,
+                    pools: Live::pool_figures(&shard).await,
+                };
                 tell.send(cores).ok();
             });
         });
@@ -101,9 +113,12 @@ impl Collector {
         let uptime = self.begun.elapsed();
         let mut snapshot = Snapshot::new(unix_s, uptime);
         volumes::add(&mut snapshot, &cores, &self.lately(&cores));
-        for pool in self.pools.iter() {
-            pools::add(&mut snapshot, pool);
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner).add(&mut snapshot, &cores.volumes);
+        for pool in self.pools.list() {
+            let figures = cores.pools.iter().find(|figures| figures.name == pool.pool().shared().name);
+            pools::add(&mut snapshot, &pool, figures.unwrap_or(&PoolFigures::default()));
         }
+        portals::add(&mut snapshot, &cores.visitors);
         self.disks.add(&mut snapshot);
         process::add(&mut snapshot);
         snapshot.push(&table::UPTIME, &[], uptime.as_secs_f64());

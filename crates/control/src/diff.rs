@@ -5,9 +5,12 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 
+use plane::portals::Portals;
 use plane::volume::Limits;
 
 use crate::config::{Backing, Config, Member, Pool, Volume};
+use crate::numbers::{number, to_write};
+use crate::plan;
 use crate::size::display_bytes;
 
 /// One thing to do.
@@ -34,6 +37,12 @@ pub enum Step {
         /// What becomes of its name and its bytes.
         fate: Fate,
     },
+    /// A pool is opened, or made of members that are blank.
+    OpenPool(Box<Pool>),
+    /// A pool is closed; what is on it stays.
+    ClosePool(String),
+    /// The node listens elsewhere. What becomes different, in words.
+    Listen(String),
     /// Only the document changes.
     Note(String),
     /// From the next start of the node on.
@@ -107,6 +116,13 @@ impl Step {
                     }
                 }
             }
+            Step::OpenPool(pool) => {
+                let (name, level, count) = (&pool.name, pool.level, pool.members.len());
+                let members = if count == 1 { "member" } else { "members" };
+                format!("open pool {name}: {level} of {count} {members}, made now if they are blank")
+            }
+            Step::ClosePool(name) => format!("close pool {name}; what is on it stays"),
+            Step::Listen(what) => format!("listen {what}"),
             Step::Note(sentence) => sentence.clone(),
             Step::Later { sentence, .. } => format!("from the next start of the node on: {sentence}"),
         }
@@ -138,11 +154,15 @@ pub fn place(backing: &Backing) -> String {
 }
 
 /// The steps from what runs to what is wished, in the order of the document: additions and alterations, then removals, then what waits.
-pub fn diff(running: &Config, wished: &Config) -> Result<Vec<Step>, Impossible> {
+pub fn diff(running: &Config, document: &Config) -> Result<Vec<Step>, Impossible> {
+    let (mut running, mut wished) = (running.clone(), document.clone());
+    number(None, &mut running);
+    number(Some(&running), &mut wished);
+    let (running, wished) = (&running, &wished);
     let mut steps = Vec::new();
     for volume in &wished.volumes {
         let before = running.volumes.iter().find(|before| before.name == volume.name);
-        steps.extend(volume_step(running, before, volume)?);
+        steps.extend(volume_step(before, volume)?);
     }
     for gone in
         running.volumes.iter().filter(|before| wished.volumes.iter().all(|volume| volume.name != before.name))
@@ -154,8 +174,9 @@ pub fn diff(running: &Config, wished: &Config) -> Result<Vec<Step>, Impossible> 
             Step::Note(format!("forget volume {}, which is switched off; its bytes stay {place}", gone.name))
         });
     }
-    namespaces(&mut steps, running, wished);
+    namespaces(&mut steps, running, document, wished);
     pools(&mut steps, running, wished)?;
+    portals(&mut steps, running, wished);
     notices(&mut steps, running, wished);
     sections(&mut steps, running, wished);
     Ok(steps)
@@ -166,47 +187,26 @@ fn by_name(config: &Config) -> HashMap<&str, &Volume> {
     config.volumes.iter().map(|volume| (volume.name.as_str(), volume)).collect()
 }
 
-/// Namespaces are numbered in the order of the document. What is numbered otherwise from the next start on is said: to hosts it is another disk.
-fn namespaces(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
-    let (before, after) = (numbers(running), numbers(wished));
-    for volume in &wished.volumes {
-        let name = volume.name.as_str();
-        let (Some(is), Some(becomes)) = (before.get(name), after.get(name)) else { continue };
-        if is.0 == becomes.0 && is.1 != becomes.1 {
-            steps.push(Step::Note(format!(
-                "note: `{name}`, namespace {} of {}, is its namespace {} from the next start of the node on: hosts see another disk there",
-                is.1,
-                volume.nvme.subsystem_nqn(),
-                becomes.1
-            )));
-        }
+/// What is numbered otherwise from the next start on is said: to hosts it is another disk.
+fn namespaces(steps: &mut Vec<Step>, running: &Config, document: &Config, wished: &Config) {
+    if running.nvme.is_none() || wished.nvme.is_none() {
+        return;
+    }
+    for (volume, next) in to_write(document, wished) {
+        let Some(now) = wished.volumes.iter().find(|now| now.name == volume) else { continue };
+        let Some(nsid) = now.nvme.nsid else { continue };
+        steps.push(Step::later(format!(
+            "{volume} is another namespace of {} than {nsid}; `nsid = {next}` on it keeps it that",
+            now.nvme.subsystem_nqn(),
+        )));
     }
 }
 
-/// For each volume that is served over NVMe its subsystem and its number there.
-fn numbers(config: &Config) -> HashMap<&str, (&str, usize)> {
-    let mut counts = HashMap::new();
-    let mut numbers = HashMap::new();
-    for volume in config.volumes.iter().filter(|volume| volume.enabled && volume.nvme.is_offered) {
-        let count = counts.entry(volume.nvme.subsystem.as_str()).or_insert(0);
-        *count += 1;
-        numbers.insert(volume.name.as_str(), (volume.nvme.subsystem.as_str(), *count));
-    }
-    if config.nvme.is_some() { numbers } else { HashMap::new() }
-}
-
-fn volume_step(
-    running: &Config,
-    before: Option<&Volume>,
-    volume: &Volume,
-) -> Result<Option<Step>, Impossible> {
+fn volume_step(before: Option<&Volume>, volume: &Volume) -> Result<Option<Step>, Impossible> {
     let name = &volume.name;
     let Some(before) = before else {
         return Ok(Some(match &volume.backing {
             _ if !volume.enabled => Step::Note(format!("enter volume {name}, switched off: nothing is made")),
-            Backing::Pool(pool) if running.pools.iter().all(|open| open.name != *pool) => {
-                Step::volume_later(volume, format!("volume {name}, whose pool {pool} is not open yet"))
-            }
             _ => Step::Add { volume: Box::new(volume.clone()), is_known: false },
         }));
     };
@@ -310,6 +310,9 @@ pub fn changes(from: &Volume, to: &Volume) -> Vec<String> {
     if from.nvme.subsystem != to.nvme.subsystem {
         changes.push(format!("in the subsystem {}", to.nvme.subsystem_nqn()));
     }
+    if let (true, Some(nsid)) = (from.nvme.nsid != to.nvme.nsid && from.nvme.is_offered, to.nvme.nsid) {
+        changes.push(format!("as namespace {nsid}"));
+    }
     changes
 }
 
@@ -328,7 +331,7 @@ fn pools(steps: &mut Vec<Step>, running: &Config, wished: &Config) -> Result<(),
     for pool in &wished.pools {
         let name = &pool.name;
         match running.pools.iter().find(|open| open.name == *name) {
-            None => steps.push(Step::later(format!("pool {name} is opened"))),
+            None => steps.push(Step::OpenPool(Box::new(pool.clone()))),
             Some(open) if open == pool => {}
             Some(open) => {
                 check_layout(open, pool)?;
@@ -337,9 +340,60 @@ fn pools(steps: &mut Vec<Step>, running: &Config, wished: &Config) -> Result<(),
         }
     }
     for open in running.pools.iter().filter(|open| wished.pools.iter().all(|pool| pool.name != open.name)) {
-        steps.push(Step::later(format!("pool {} is left alone; what is on it stays", open.name)));
+        let name = &open.name;
+        // A volume that goes elsewhere with the next start stays until then.
+        let is_needed = steps.iter().any(|step| match step {
+            Step::Later { volume: Some(volume), .. } => is_on(running, volume, name),
+            _ => false,
+        });
+        steps.push(if is_needed {
+            Step::later(format!("pool {name} is left alone; what is on it stays"))
+        } else {
+            Step::ClosePool(name.clone())
+        });
     }
     Ok(())
+}
+
+fn is_on(running: &Config, volume: &str, pool: &str) -> bool {
+    let is_it =
+        |one: &Volume| one.name == volume && one.enabled && one.backing == Backing::Pool(pool.to_owned());
+    running.volumes.iter().any(is_it)
+}
+
+/// Where is listened changes while sessions stay.
+fn portals(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
+    let (before, after) = (plan::portals(running), plan::portals(&listening(running, wished)));
+    if before == after {
+        return;
+    }
+    let (before, after) = (named(&before), named(&after));
+    let only = |these: &[String], others: &[String]| {
+        let only: Vec<_> = these.iter().filter(|one| !others.contains(one)).cloned().collect();
+        only.join(", ")
+    };
+    let (opened, closed) = (only(&after, &before), only(&before, &after));
+    steps.push(Step::Listen(match (opened.is_empty(), closed.is_empty()) {
+        (false, false) => format!("on {opened}, and no more on {closed}; who came in there stays"),
+        (false, true) => format!("on {opened} too"),
+        (true, false) => format!("no more on {closed}; who came in there stays"),
+        (true, true) => "as it is written, with another congestion control or other referrals".to_owned(),
+    }));
+}
+
+/// Portals in words.
+fn named(portals: &Portals) -> Vec<String> {
+    let lists = [
+        ("iSCSI", &portals.iscsi),
+        ("NBD", &portals.nbd),
+        ("NVMe", &portals.nvme),
+        ("NVMe discovery", &portals.nvme_discovery),
+    ];
+    let inet = lists
+        .into_iter()
+        .flat_map(|(protocol, list)| list.iter().map(move |one| format!("{protocol} {one}")));
+    let unix = portals.nbd_socket.iter().map(|path| format!("NBD {}", path.display()));
+    inet.chain(unix).collect()
 }
 
 /// What stands on the members stays; pools in memory begin anew with each start.
@@ -378,9 +432,15 @@ fn sections(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
         format!("the data directory {data}, with other identities of volumes"),
     );
     later(running.shards != shards, format!("{shards} shards instead of {}", running.shards));
-    later(running.iscsi != wished.iscsi, "[iscsi] as it is written then".to_owned());
-    later(running.nbd != wished.nbd, "[nbd] as it is written then".to_owned());
-    later(running.nvme != wished.nvme, "[nvme] as it is written then".to_owned());
+    let off_or_on = if wished.monitoring { "monitoring" } else { "no monitoring" };
+    later(running.monitoring != wished.monitoring, format!("{off_or_on}, as `monitoring` says"));
+    let timers = |config: &Config| (config.iscsi.nop_interval, config.iscsi.nop_timeout);
+    later(timers(running) != timers(wished), "the timers of [iscsi] as they are written then".to_owned());
+    later(
+        running.iscsi.discovery_chap != wished.iscsi.discovery_chap,
+        "who may ask for targets (`discovery_chap`) as it is written then".to_owned(),
+    );
+    later(running.nvme.is_some() != wished.nvme.is_some(), "[nvme] as it is written then".to_owned());
     later(running.http != wished.http, "[http] as it is written then".to_owned());
     later(running.munin != wished.munin, "[munin] as it is written then".to_owned());
 }
@@ -405,6 +465,33 @@ pub fn settled(running: &Config, wished: &Config, steps: &[Step], undone: impl F
     let mut volumes: Vec<_> = wished.volumes.iter().filter_map(now).collect();
     let is_gone = |volume: &&Volume| !after.contains_key(&*volume.name);
     volumes.extend(running.volumes.iter().filter(is_gone).filter(|volume| undone(&volume.name)).cloned());
-    let (mail, alerts) = (wished.mail.clone(), wished.alerts.clone());
-    Config { mail, alerts, volumes, ..running.clone() }
+    let mut settled =
+        Config { mail: wished.mail.clone(), alerts: wished.alerts.clone(), volumes, ..running.clone() };
+    for step in steps {
+        match step {
+            Step::OpenPool(pool) => settled.pools.push(Pool::clone(pool)),
+            Step::ClosePool(name) if !undone(name) => settled.pools.retain(|pool| pool.name != *name),
+            Step::Listen(_) => settled = listening(&settled, wished),
+            _ => {}
+        }
+    }
+    settled
+}
+
+/// What runs, but for where it listens, which is as wished: as far as that needs no start.
+pub fn listening(running: &Config, wished: &Config) -> Config {
+    let mut config = running.clone();
+    config.iscsi.listen.clone_from(&wished.iscsi.listen);
+    config.iscsi.congestion_control.clone_from(&wished.iscsi.congestion_control);
+    config.nbd.clone_from(&wished.nbd);
+    if running.data != wished.data
+        && let Some(nbd) = &mut config.nbd
+    {
+        nbd.socket = running.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
+    }
+    // Volumes are offered over NVMe by there being a section.
+    if running.nvme.is_some() && wished.nvme.is_some() {
+        config.nvme.clone_from(&wished.nvme);
+    }
+    config
 }

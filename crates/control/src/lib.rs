@@ -12,12 +12,14 @@ mod lines;
 pub mod live;
 pub mod moment;
 pub mod node;
+mod numbers;
 pub mod observe;
 pub mod offline;
 mod pages;
 pub mod people;
 mod plan;
 pub mod pulse;
+pub mod reports;
 pub mod size;
 pub mod state;
 pub mod store;
@@ -30,3 +32,8 @@ pub use node::{Node, start};
 pub use plane::core::Portals;
 pub use state::{DataDirectory, StateError, VolumeId};
 pub use store::Store;
+
+/// Gives every volume of a configuration that nothing runs of yet its number in its NVMe subsystem.
+pub fn number_namespaces(config: &mut Config) {
+    numbers::number(None, config);
+}

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plane::live::{Bytes, Live as PlaneLive, LiveError as PlaneError};
-use plane::pool::Assembled;
+use plane::pool::{Assembled, Handle, Pools};
+use plane::portals::Portals;
 use plane::shard::{Peers, Shard};
 use tokio::sync::oneshot;
 
-use crate::config::{Backing, Config, Namespace, Volume};
-use crate::plan::offer;
+use crate::config::{Backing, Config, Pool, Volume};
+use crate::plan::{self, offer};
 use crate::state::NodeId;
 use crate::store::pending;
 
@@ -21,7 +22,7 @@ use crate::store::pending;
 const GRACE: Duration = Duration::from_secs(5);
 
 /// What is answered once it is done.
-pub type Answer<'a> = Pin<Box<dyn Future<Output = Result<(), LiveError>> + Send + 'a>>;
+pub type Answer<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, LiveError>> + Send + 'a>>;
 
 /// What can be done to the volumes of a node that runs. `running` is what it runs as.
 pub trait Live: Send + Sync {
@@ -31,14 +32,27 @@ pub trait Live: Send + Sync {
     /// Makes of the volume of that name what is said here.
     fn alter<'a>(&'a self, running: &'a Config, volume: &'a Volume) -> Answer<'a>;
 
-    /// Serves a volume no more, if it is served. Its bytes are destroyed if that is said: its file, or its part of a pool.
-    fn remove<'a>(&'a self, running: &'a Config, volume: &'a Volume, destroy: bool) -> Answer<'a>;
+    /// Serves a volume no more, if it is served. Its bytes are destroyed if that is said: its file, or its part of a pool. False:
+    /// that goes on in the background.
+    fn remove<'a>(&'a self, volume: &'a Volume, destroy: bool) -> Answer<'a, bool>;
 
-    /// Destroys what a volume that is not served has on a pool, if it has something there.
-    fn destroy<'a>(&'a self, running: &'a Config, pool: &'a str, volume: &'a str) -> Answer<'a>;
+    /// Destroys what a volume that is not served has on a pool, if it has something there. False: that goes on in the background.
+    fn destroy<'a>(&'a self, pool: &'a str, volume: &'a str) -> Answer<'a, bool>;
 
     /// Bytes of the volume of that name that a pool has, served or not.
     fn bytes_on_pool(&self, pool: &str, volume: &str) -> Option<u64>;
+
+    /// The volumes whose bytes on a pool are being destroyed in the background.
+    fn destroyed_on(&self, pool: &str) -> Vec<String>;
+
+    /// Opens a pool, or makes it of members that are blank.
+    fn open_pool<'a>(&'a self, pool: &'a Pool) -> Answer<'a>;
+
+    /// Closes a pool on which no volume is served. `in_vain`: if it was made when it was opened, its members are blank again.
+    fn close_pool<'a>(&'a self, pool: &'a str, in_vain: bool) -> Answer<'a>;
+
+    /// Listens where a configuration says from now on, and nowhere else. Gives where it really listens.
+    fn listen<'a>(&'a self, wished: &'a Config) -> Answer<'a, Portals>;
 }
 
 /// Why the data plane did not do it.
@@ -72,28 +86,28 @@ impl LiveError {
 /// The volumes of the data plane, which the first shard changes.
 pub struct Plane {
     peers: Peers,
-    pools: Arc<[Assembled]>,
+    pools: Pools,
     node: NodeId,
 }
 
 impl Plane {
     /// Of a node with these shards and pools.
-    pub fn new(peers: Peers, pools: Arc<[Assembled]>, node: NodeId) -> Plane {
+    pub fn new(peers: Peers, pools: Pools, node: NodeId) -> Plane {
         Plane { peers, pools, node }
     }
 
     /// Lets the first shard do something. `None`: there is no such volume.
-    async fn ask<F: Future<Output = Result<(), PlaneError>> + 'static>(
+    async fn ask<T: Send + 'static, F: Future<Output = Result<T, PlaneError>> + 'static>(
         &self,
         work: impl FnOnce(Rc<PlaneLive>, Rc<Shard>) -> F + Send + 'static,
-    ) -> Result<Option<()>, LiveError> {
+    ) -> Result<Option<T>, LiveError> {
         let (tell, told) = oneshot::channel();
         self.peers.tell(0, move |shard| {
             let Some(live) = shard.service::<PlaneLive>() else { return };
             let ring = shard.ring().clone();
             ring.spawn(async move {
                 let done = match work(live, shard).await {
-                    Ok(()) => Ok(Some(())),
+                    Ok(value) => Ok(Some(value)),
                     Err(PlaneError::Missing { .. }) => Ok(None),
                     Err(error) => Err(LiveError::from_text(&error)),
                 };
@@ -105,38 +119,7 @@ impl Plane {
             ..LiveError::new("the node is stopping", "start it again")
         })?
     }
-
-    /// False: it was not served.
-    async fn take_out(&self, name: String, destroy: bool) -> Result<bool, LiveError> {
-        let bytes = if destroy { Bytes::Destroy } else { Bytes::Keep };
-        let done = self.ask(async move |live, shard| live.remove(&shard, &name, GRACE, bytes).await).await?;
-        Ok(done.is_some())
-    }
-
-    /// A volume as a pool has it.
-    fn on_pool(&self, pool: &str, name: &str) -> Option<Volume> {
-        let assembled = self.pools.iter().find(|assembled| assembled.pool().shared().name == pool)?;
-        let volumes = assembled.pool().volumes();
-        let entry = volumes.iter().find(|entry| entry.name == name)?;
-        Some(Volume {
-            name: name.to_owned(),
-            size_bytes: entry.bytes,
-            backing: Backing::Pool(pool.to_owned()),
-            block_size: entry.block_size,
-            limits: plane::volume::Limits::default(),
-            chap: Vec::new(),
-            chap_mutual: None,
-            allow: vec![NOBODY.to_owned()],
-            alias: None,
-            nbd: false,
-            nvme: Namespace { subsystem: name.to_owned(), hosts: Vec::new(), is_offered: false },
-            enabled: true,
-        })
-    }
 }
-
-/// Who may use a volume that is served only to be destroyed.
-const NOBODY: &str = "iqn.2026-11.internal.fels:nobody";
 
 impl Live for Plane {
     fn add<'a>(&'a self, running: &'a Config, volume: &'a Volume) -> Answer<'a> {
@@ -157,34 +140,86 @@ impl Live for Plane {
         })
     }
 
-    fn remove<'a>(&'a self, running: &'a Config, volume: &'a Volume, destroy: bool) -> Answer<'a> {
+    fn remove<'a>(&'a self, volume: &'a Volume, destroy: bool) -> Answer<'a, bool> {
+        let (name, bytes) = (volume.name.clone(), if destroy { Bytes::Destroy } else { Bytes::Keep });
         Box::pin(async move {
-            let was_served = self.take_out(volume.name.clone(), destroy).await?;
-            if was_served || !destroy {
-                return Ok(());
+            let remove = async move |live: Rc<PlaneLive>, shard: Rc<Shard>| {
+                live.remove(&shard, &name, GRACE, bytes).await
+            };
+            if let Some(is_gone) = self.ask(remove).await? {
+                return Ok(is_gone);
             }
             match &volume.backing {
-                Backing::File(path) => remove_file(path.clone()).await,
-                Backing::Pool(pool) => self.destroy(running, pool, &volume.name).await,
-                Backing::Device(_) | Backing::Memory | Backing::Null => Ok(()),
+                Backing::File(path) if destroy => remove_file(path.clone()).await.map(|()| true),
+                Backing::Pool(pool) if destroy => self.destroy(pool, &volume.name).await,
+                _ => Ok(true),
             }
         })
     }
 
-    fn destroy<'a>(&'a self, running: &'a Config, pool: &'a str, volume: &'a str) -> Answer<'a> {
+    fn destroy<'a>(&'a self, pool: &'a str, volume: &'a str) -> Answer<'a, bool> {
+        let (pool, name) = (pool.to_owned(), volume.to_owned());
         Box::pin(async move {
-            let Some(volume) = self.on_pool(pool, volume) else { return Ok(()) };
-            // What is in a pool is erased by the stack of its volume, which takes a volume that is served.
-            if !self.take_out(volume.name.clone(), true).await? {
-                self.add(running, &volume).await?;
-                self.take_out(volume.name, true).await?;
-            }
-            Ok(())
+            let destroy = async move |live: Rc<PlaneLive>, shard: Rc<Shard>| {
+                // It may be served yet, if it could not be closed before. Another one of that name is nobody's business here.
+                if live.lives_on(&name, &pool) {
+                    return live.remove(&shard, &name, GRACE, Bytes::Destroy).await;
+                }
+                match live.destroy(&shard, &pool, &name).await {
+                    // Nobody knows what a pool has that is not open.
+                    Err(PlaneError::NoPool { .. }) => Ok(true),
+                    destroyed => destroyed,
+                }
+            };
+            Ok(self.ask(destroy).await?.unwrap_or(true))
         })
     }
 
     fn bytes_on_pool(&self, pool: &str, volume: &str) -> Option<u64> {
-        self.on_pool(pool, volume).map(|volume| volume.size_bytes)
+        let pool = self.pools.find(pool)?;
+        let volumes = pool.pool().volumes();
+        volumes.iter().find(|entry| entry.name == volume).map(|entry| entry.bytes)
+    }
+
+    fn destroyed_on(&self, pool: &str) -> Vec<String> {
+        let pool = self.pools.find(pool);
+        let status = pool.map(|pool| Handle::new(pool.pool().shared().clone()).status());
+        status.into_iter().flat_map(|status| status.erasing).map(|erasure| erasure.volume).collect()
+    }
+
+    fn open_pool<'a>(&'a self, pool: &'a Pool) -> Answer<'a> {
+        let plan = plan::pool(pool);
+        Box::pin(async move {
+            self.ask(async move |live, shard| live.open_pool(&shard, &plan).await).await?;
+            Ok(())
+        })
+    }
+
+    fn close_pool<'a>(&'a self, pool: &'a str, in_vain: bool) -> Answer<'a> {
+        let name = pool.to_owned();
+        Box::pin(async move {
+            let close = async move |live: Rc<PlaneLive>, shard: Rc<Shard>| {
+                // It may be being opened yet.
+                live.settle(&shard).await?;
+                let is_empty_new = |pool: Arc<Assembled>| pool.is_new && pool.pool().volumes().is_empty();
+                let destroys = in_vain && live.pools().find(&name).is_some_and(is_empty_new);
+                let bytes = if destroys { Bytes::Destroy } else { Bytes::Keep };
+                match live.close_pool(&shard, &name, bytes).await {
+                    Err(PlaneError::NoPool { .. }) => Ok(()),
+                    closed => closed,
+                }
+            };
+            self.ask(close).await?;
+            Ok(())
+        })
+    }
+
+    fn listen<'a>(&'a self, wished: &'a Config) -> Answer<'a, Portals> {
+        let wanted = plan::portals(wished);
+        Box::pin(async move {
+            let open = self.ask(async move |live, shard| live.listen(&shard, &wanted).await).await?;
+            open.ok_or_else(|| LiveError::new("the portals were not changed", "see the log of the node"))
+        })
     }
 }
 

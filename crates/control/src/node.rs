@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use monitor::event::Event;
 use monitor::metric::INTERVAL;
-use plane::core::{Congestion, Core, Portals, Prepared, close_pools, drain, prepare};
+use plane::core::{Core, Portals, Prepared, close_pools, drain, prepare};
 use plane::limits::DRAIN_TIME;
-use plane::pool::Assembled;
+use plane::pool::Pools;
 use plane::shard::{Mail, Peers};
 use ring::{Notify, Options, Reactor};
 
 use crate::administration::Administration;
 use crate::alerts::Alerts;
-use crate::api;
+use crate::api::{self, joining};
 use crate::collect::Collector;
 use crate::config::Config;
-use crate::events::Events;
+use crate::events::{Events, of_initiator};
 use crate::live::Plane;
 use crate::observe::{Observer, Observing, serve_munin};
-use crate::plan::{plan, served};
+use crate::plan::{plan, portals, served};
 use crate::pulse::Pulse;
 use crate::state::DataDirectory;
 use crate::store::pending::settle_files;
@@ -37,12 +37,12 @@ const PORT_WAIT: Duration = Duration::from_secs(2);
 /// A node that serves.
 pub struct Node {
     portals: Portals,
-    pools: Arc<[Assembled]>,
+    pools: Pools,
     peers: Peers,
     threads: Vec<JoinHandle<()>>,
     api: api::Server,
     observer: Observer,
-    observing: Observing,
+    observing: Option<Observing>,
     munin: Vec<monitor::munin::Server>,
     watch: Watch,
     events: Events,
@@ -104,7 +104,8 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
         .map_err(|error| StartError { message: error.to_string(), hint: error.hint() })?;
     let pending = settle_files(data.path(), config).map_err(|error| StartError::from_text(&error))?;
     let may_grow = |name: &str| pending.grown.iter().any(|grown| grown.volume == name);
-    let plan = plan(config, data.node_id(), may_grow);
+    let mut plan = plan(config, data.node_id(), may_grow);
+    joining::add(&pending, &mut plan.pools);
     let (peers, mails) = Peers::new(config.shards);
     let mut mails = mails.into_iter();
     let (tell_prepared, prepared) = mpsc::channel();
@@ -130,12 +131,16 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     tell_of_volumes(config, &prepared);
     warn_of_pools_for_measuring(config);
     let live = Arc::new(Plane::new(peers.clone(), prepared.pools.clone(), data.node_id()));
-    let (is_pending, http, munin) = (!pending.is_empty(), config.http.clone(), config.munin.clone());
+    let (is_pending, monitors) = (!pending.is_empty(), config.monitoring);
+    let (http, munin) = (config.http.clone(), config.munin.clone());
     let events = Events::open(data.path()).map_err(|error| no_events(&error))?;
-    let administration = Administration::new(store, document, &data, live, pending).telling(events.clone());
+    let told = events.clone();
+    prepared.notices.listen(move |notice| told.tell(of_initiator(notice)));
+    let administration = Administration::new(store, document, &data, live, pending);
+    let administration = administration.listening(portals.clone()).telling(events.clone());
     let administration = Arc::new(administration);
     if is_pending {
-        settle_pools(&administration)?;
+        settle_pools(&administration, &prepared.pools, &peers)?;
     }
     let alerts = Alerts::open(data.path(), events.clone()).map_err(|error| StartError::from_text(&error))?;
     let observer = Observer::new(Collector::new(peers.clone(), prepared.pools.clone()), data.path());
@@ -151,14 +156,13 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
         prepared.pools.clone(),
         peers.clone(),
         administration,
-        portals.clone(),
         observer.clone(),
         api::Telling { events: events.clone(), alerts },
     );
-    let observing = Observing::start(observer.clone(), INTERVAL).map_err(|error| StartError {
-        message: format!("no thread that observes the node: {error}"),
-        hint: Some("raise the limits of processes and open files (ulimit -u, -n)".into()),
-    })?;
+    let observing = if monitors { Some(observe(&observer)?) } else { None };
+    if !monitors {
+        tracing::warn!("`monitoring = false`: no limit is watched, and nothing is kept for graphs");
+    }
     let munin = munin.map(|munin| serve_munin(&munin, &observer)).transpose();
     let munin = munin.map_err(|error| StartError::from_text(&error))?.unwrap_or_default();
     let api =
@@ -167,6 +171,13 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     events.tell(Event::NodeStarted { version: env!("CARGO_PKG_VERSION").to_owned() });
     let pools = prepared.pools;
     Ok(Node { portals, pools, peers, threads, api, observer, observing, munin, watch, events, _data: data })
+}
+
+fn observe(observer: &Observer) -> Result<Observing, StartError> {
+    Observing::start(observer.clone(), INTERVAL).map_err(|error| StartError {
+        message: format!("no thread that observes the node: {error}"),
+        hint: Some("raise the limits of processes and open files (ulimit -u, -n)".into()),
+    })
 }
 
 /// Says what is served, and what not over which protocol.
@@ -212,11 +223,14 @@ fn tell_of_doors(api: &api::Server, munin: &[monitor::munin::Server]) {
 }
 
 /// Completes or undoes on pools what a node that died was doing.
-fn settle_pools(administration: &Administration) -> Result<(), StartError> {
+fn settle_pools(administration: &Administration, pools: &Pools, peers: &Peers) -> Result<(), StartError> {
     let failed =
         |error| StartError { message: format!("no reactor for the administration: {error}"), hint: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    runtime.block_on(administration.settle_pools());
+    runtime.block_on(async {
+        administration.settle_pools().await;
+        joining::settle(administration, pools, peers).await;
+    });
     Ok(())
 }
 
@@ -236,24 +250,6 @@ fn warn_of_pools_for_measuring(config: &Config) {
                 "its members are slowed down to disks of {rpm} revolutions a minute, as `spinning` says"
             );
         }
-    }
-}
-
-/// Where is to be listened.
-fn portals(config: &Config) -> Portals {
-    let (nbd, nvme) = (config.nbd.as_ref(), config.nvme.as_ref());
-    Portals {
-        iscsi: config.iscsi.listen.clone(),
-        nbd: nbd.map_or_else(Vec::new, |nbd| nbd.listen.clone()),
-        nbd_socket: nbd.and_then(|nbd| nbd.socket.clone()),
-        nvme: nvme.map_or_else(Vec::new, |nvme| nvme.listen.clone()),
-        nvme_discovery: nvme.map_or_else(Vec::new, |nvme| nvme.discovery.clone()),
-        nvme_referrals: nvme.map_or_else(Vec::new, |nvme| nvme.referrals.clone()),
-        congestion: Congestion {
-            iscsi: config.iscsi.congestion_control.clone(),
-            nbd: nbd.map_or_else(Default::default, |nbd| nbd.congestion_control.clone()),
-            nvme: nvme.map_or_else(Default::default, |nvme| nvme.congestion_control.clone()),
-        },
     }
 }
 
@@ -374,8 +370,8 @@ impl Node {
         &self.portals
     }
 
-    /// The pools, in the order of the configuration.
-    pub fn pools(&self) -> &[Assembled] {
+    /// The pools that are open.
+    pub fn pools(&self) -> &Pools {
         &self.pools
     }
 
@@ -410,7 +406,9 @@ impl Node {
         self.events.tell(Event::NodeStopping {});
         self.events.dismiss();
         self.api.stop();
-        self.observing.stop();
+        if let Some(observing) = &mut self.observing {
+            observing.stop();
+        }
         self.munin.clear();
         self.watch.stop();
         let deadline = Instant::now() + DRAIN_TIME;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plane::core::{Offer, Plan};
+use plane::core::{Congestion, Offer, Plan, Portals};
 use plane::layers::SpinningDisk;
 use plane::pool::{MemberPlan, Place, PoolPlan};
 use plane::session::iscsi::IscsiOptions;
@@ -12,6 +12,7 @@ use plane::volume::{Backing as PlaneBacking, VolumeOptions};
 use wire::iscsi::IscsiName;
 
 use crate::config::{Backing, ChapUser, Config, Member, Pool, Volume};
+use crate::numbers::number;
 use crate::state::NodeId;
 
 /// "Never" for a timer that is switched off.
@@ -21,6 +22,9 @@ const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
 ///
 /// `may_grow` says of which volumes the bytes may be fewer than it says, and are made as many.
 pub fn plan(config: &Config, node: NodeId, may_grow: impl Fn(&str) -> bool) -> Plan {
+    let mut numbered = config.clone();
+    number(None, &mut numbered);
+    let config = &numbered;
     let offer = |volume: &Volume| {
         let mut offer = offer(config, volume, node);
         offer.volume.may_grow = may_grow(&volume.name);
@@ -46,7 +50,8 @@ pub fn served(config: &Config) -> impl Iterator<Item = &Volume> {
 /// The seed of the first spare that behaves like a disk that turns: behind those of all members.
 const FIRST_SPARE: u64 = 1000;
 
-fn pool(pool: &Pool) -> PoolPlan {
+/// What opens or makes a pool.
+pub fn pool(pool: &Pool) -> PoolPlan {
     let member = |(member, seed): (&Member, u64)| {
         let (place, create_bytes) = match member {
             Member::File(path) => (Place::Path(path.clone()), pool.member_bytes),
@@ -94,6 +99,7 @@ pub fn offer(config: &Config, volume: &Volume, node: NodeId) -> Offer {
         nbd: volume.nbd,
         initiators: volume.allow.iter().map(|initiator| name(initiator)).collect(),
         subsystem: (config.nvme.is_some() && volume.nvme.is_offered).then(|| volume.nvme.subsystem_nqn()),
+        nsid: volume.nvme.nsid,
         hosts: volume.nvme.hosts.clone(),
     }
 }
@@ -112,4 +118,22 @@ fn authentication(users: &[ChapUser], mutual: Option<&ChapUser>) -> Authenticati
     };
     let users = users.iter().map(credential).collect();
     Authentication::Chap(Arc::new(ChapAccess { users, mutual: mutual.map(credential) }))
+}
+
+/// Where is to be listened.
+pub fn portals(config: &Config) -> Portals {
+    let (nbd, nvme) = (config.nbd.as_ref(), config.nvme.as_ref());
+    Portals {
+        iscsi: config.iscsi.listen.clone(),
+        nbd: nbd.map_or_else(Vec::new, |nbd| nbd.listen.clone()),
+        nbd_socket: nbd.and_then(|nbd| nbd.socket.clone()),
+        nvme: nvme.map_or_else(Vec::new, |nvme| nvme.listen.clone()),
+        nvme_discovery: nvme.map_or_else(Vec::new, |nvme| nvme.discovery.clone()),
+        nvme_referrals: nvme.map_or_else(Vec::new, |nvme| nvme.referrals.clone()),
+        congestion: Congestion {
+            iscsi: config.iscsi.congestion_control.clone(),
+            nbd: nbd.map_or_else(Default::default, |nbd| nbd.congestion_control.clone()),
+            nvme: nvme.map_or_else(Default::default, |nvme| nvme.congestion_control.clone()),
+        },
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use plane::pool::Assembled;
+use plane::pool::Pools;
 use tokio::sync::oneshot;
 
 use crate::administration::Administration;
@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// What is watched, and what is told.
 pub struct Watched {
     /// The pools.
-    pub pools: Arc<[Assembled]>,
+    pub pools: Pools,
     /// Where is told what happens to them.
     pub events: Events,
     /// What becomes of limits.

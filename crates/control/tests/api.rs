@@ -101,6 +101,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             let path = path.replace("{user}", "none").replace("{token}", "none").replace("{volume}", "none");
             let path = path.replace("{alert}", "none").replace("{job}", "none");
             let path = path.replace("{name}", "none").replace("{span}", "day").replace("{file}", "day.svg");
+            let path = path.replace("{report}", "none");
             let (status, head, body) = ask(&socket, &method.to_uppercase(), &path, b"");
             // A path that is not routed has another sentence.
             let says = String::from_utf8(body).unwrap();
@@ -118,6 +119,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
                 "there is no job none",
                 "there is no graph none",
                 "nobody is told of alerts",
+                "there is no report none",
             ];
             assert!(
                 status == 200 || heard.iter().any(|words| says.contains(words)),
@@ -127,7 +129,7 @@ fn the_document_is_of_openapi_3_1_and_every_path_in_it_answers() {
             count += 1;
         }
     }
-    assert_eq!(count, 56, "the count of all ways to ask");
+    assert_eq!(count, 60, "the count of all ways to ask");
     node.shutdown().unwrap();
 }
 

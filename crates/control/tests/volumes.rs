@@ -243,3 +243,24 @@ fn members_and_spares_that_come_and_go_are_in_the_configuration_at_once() {
     assert!(text().contains("# The node of the tests."));
     second.shutdown().unwrap();
 }
+
+/// What a node that died was destroying is known by its place: a volume may have had its name since, elsewhere.
+#[test]
+fn bytes_left_on_a_pool_are_destroyed_and_not_those_of_a_volume_of_that_name_elsewhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = node(directory.path());
+    let client = Client::new(directory.path()).unwrap();
+    create(&client, &json!({ "name": "db", "size": "4MiB" })).unwrap();
+    first.shutdown().unwrap();
+    let elsewhere = "[[volume]]\nname = \"db\"\nsize = \"1MiB\"\nbacking = { file = \"db.img\" }\n";
+    std::fs::write(directory.path().join("fels.toml"), format!("{CONFIG}{elsewhere}")).unwrap();
+    std::fs::write(directory.path().join("db.img"), vec![7; 1 << 20]).unwrap();
+    let pending = "version = 1\n[[bytes]]\nvolume = \"db\"\npool = \"tank\"\n";
+    std::fs::write(directory.path().join("pending.toml"), pending).unwrap();
+    let second = node(directory.path());
+    assert_eq!(volumes_on_pool(&client), []);
+    let all: Volumes = client.get("/v1/volumes").unwrap();
+    assert_eq!(all.volumes[0].state, VolumeState::Serving);
+    second.shutdown().unwrap();
+    assert_eq!(std::fs::read(directory.path().join("db.img")).unwrap(), vec![7; 1 << 20]);
+}

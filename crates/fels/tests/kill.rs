@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use control::api::client::Client;
-use control::api::model::{Changed, Pools, VolumeState, Volumes};
+use control::api::model::{Change, Changed, Member, MemberState, Pools, VolumeState, Volumes};
 use serde_json::{Value, json};
 
 /// All places at which a change can be cut, in their order. From `saved` on the new state holds.
@@ -87,7 +87,12 @@ fn find(client: &Client, data: &Path, name: &str, on_pool: bool) -> Found {
     assert!(volume.is_none_or(|volume| volume.state == VolumeState::Serving), "{all:?}");
     let bytes = if on_pool {
         let pools: Pools = client.get("/v1/pools").unwrap();
-        pools.pools[0].volumes.iter().find(|volume| volume.name == name).map(|volume| volume.size_bytes)
+        pools
+            .pools
+            .iter()
+            .flat_map(|pool| &pool.volumes)
+            .find(|volume| volume.name == name)
+            .map(|volume| volume.size_bytes)
     } else {
         std::fs::metadata(data.join(format!("{name}.img"))).ok().map(|file| file.len())
     };
@@ -182,4 +187,134 @@ fn applying_a_document_is_whole_or_nothing() {
     cut("new", false, None, Some(2 << 20), move |client| {
         client.put::<Changed>("/v1/configuration", &wish).is_ok()
     });
+}
+
+/// Points of a change that opens a pool and a portal, in their order.
+const POOL_POINTS: [&str; 10] =
+    ["begun", "written", "noted", "opened", "listening", "added", "saved", "altered", "removed", "settled"];
+const POOL_SAVED: usize = 6;
+/// A pool that is made anew, and a volume on it.
+const POND: &str = r#"[[pool]]
+name = "pond"
+raid = "raid1"
+members = ["p0.img", "p1.img"]
+member_size = "32MiB"
+[[volume]]
+name = "fish"
+size = "2MiB"
+pool = "pond"
+"#;
+
+/// Names of the pools that are open.
+fn pools(client: &Client) -> Vec<String> {
+    client.get::<Pools>("/v1/pools").unwrap().pools.into_iter().map(|pool| pool.name).collect()
+}
+
+/// A node with a document, and what asks it.
+fn served(data: &Path, text: &str, die_at: &str) -> (Serving, Client) {
+    if !data.exists() {
+        std::fs::create_dir(data).unwrap();
+        std::fs::write(data.join("fels.toml"), text).unwrap();
+    }
+    (Serving::start(data, die_at), Client::new(data).unwrap())
+}
+
+/// Makes a change of pools on a node that dies at each of `points`, and looks at which pools there are after its next start. The change
+/// is made again then, so that nothing of the one that was cut may be in its way.
+fn cut_pools(
+    points: &[&str],
+    text: &str,
+    old: &[&str],
+    new: &[&str],
+    change: impl Fn(&Client) -> Result<Changed, control::api::client::ClientError>,
+) {
+    for point in points {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        let (mut node, client) = served(&data, text, point);
+        assert!(change(&client).is_err(), "it does not come by `{point}`");
+        assert!(node.ended(), "no answer, and it lives on");
+        let (_node, client) = served(&data, text, "nowhere");
+        let is_saved = POOL_POINTS.iter().position(|other| other == point).unwrap() >= POOL_SAVED;
+        assert_eq!(pools(&client), if is_saved { new } else { old }, "after a death at `{point}`");
+        assert!(!data.join("pending.toml").exists(), "{point}");
+        let found = find(&client, &data, "old-pool", true);
+        assert_eq!(found, Found { wished: Some(1 << 20), bytes: Some(1 << 20) }, "{point}");
+        if !is_saved {
+            assert!(change(&client).unwrap_or_else(|error| panic!("{point}: {error}")).done);
+            assert_eq!(pools(&client), new, "{point}");
+        }
+    }
+}
+
+#[test]
+fn a_pool_with_a_volume_and_a_portal_comes_whole_or_not_at_all() {
+    let text = CONFIG.replace("listen = [\"127.0.0.1:0\"]", "listen = [\"127.0.0.1:0\", \"127.0.0.2:0\"]");
+    let wish = json!({ "text": format!("{text}{POND}") });
+    let apply = |client: &Client| client.put::<Changed>("/v1/configuration", &wish);
+    cut_pools(&POOL_POINTS, CONFIG, &["tank"], &["tank", "pond"], apply);
+}
+
+/// The members of `tank`, in the order of their slots: the names of their files, and whether they are in use.
+fn members(client: &Client) -> Vec<(String, bool)> {
+    let all: Pools = client.get("/v1/pools").unwrap();
+    let tank = all.pools.into_iter().find(|pool| pool.name == "tank").unwrap();
+    let named = |member: Member| {
+        let place = PathBuf::from(member.place.unwrap_or_default());
+        let name = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        (name, member.state != MemberState::Out)
+    };
+    tank.members.into_iter().map(named).collect()
+}
+
+/// Gives `tank` a member on a node that dies at each of `points` in turn. From `joined` on it is one, and before all is as it was; the
+/// configuration names the members in either case.
+fn cut_joining(points: &[&str], old: &[&str], new: &[&str], change: impl Fn(&Client, &Path) -> bool) {
+    for point in points {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        let (mut node, client) = served(&data, CONFIG, point);
+        assert!(!change(&client, &data), "it does not come by `{point}`");
+        assert!(node.ended(), "no answer, and it lives on");
+        let (_node, client) = served(&data, CONFIG, "nowhere");
+        let expected = if ["joined", "followed"].contains(point) { new } else { old };
+        let expected: Vec<_> = expected.iter().map(|name| ((*name).to_owned(), true)).collect();
+        assert_eq!(members(&client), expected, "after a death at `{point}`");
+        assert!(!data.join("pending.toml").exists(), "{point}");
+        let text = std::fs::read_to_string(data.join("fels.toml")).unwrap();
+        for (name, _) in &expected {
+            assert!(text.contains(name), "{point}: {name} is missing in\n{text}");
+        }
+        let found = find(&client, &data, "old-pool", true);
+        assert_eq!(found, Found { wished: Some(1 << 20), bytes: Some(1 << 20) }, "{point}");
+    }
+}
+
+#[test]
+fn a_member_is_replaced_whole_or_not_at_all() {
+    let replace = |client: &Client, data: &Path| {
+        let wish = json!({ "place": data.join("other.img") });
+        client.post::<Change>("/v1/pools/tank/members/1/replace", &wish).is_ok()
+    };
+    let points = ["joining", "out", "joined", "followed"];
+    cut_joining(&points, &["m0.img", "m1.img"], &["m0.img", "other.img"], replace);
+}
+
+#[test]
+fn a_further_member_comes_whole_or_not_at_all() {
+    let extend = |client: &Client, data: &Path| {
+        let wish = json!({ "places": [data.join("other.img")] });
+        client.post::<Change>("/v1/pools/tank/members", &wish).is_ok()
+    };
+    let points = ["joining", "joined", "followed"];
+    cut_joining(&points, &["m0.img", "m1.img"], &["m0.img", "m1.img", "other.img"], extend);
+}
+
+#[test]
+fn a_pool_goes_whole_or_not_at_all() {
+    let (pond, _) = POND.split_once("[[volume]]").unwrap();
+    let text = format!("{CONFIG}{pond}");
+    let points = ["begun", "written", "added", "saved", "altered", "removed", "settled"];
+    let close = |client: &Client| client.delete::<Changed>("/v1/pools/pond", &json!({}));
+    cut_pools(&points, &text, &["tank", "pond"], &["tank"], close);
 }

@@ -130,6 +130,10 @@ events! {
         format!("volume {volume} is served no more; its bytes stay");
     VolumeDeleted "volume-deleted" "A volume was deleted with its bytes." { volume: String } Info,
         format!("volume {volume} was deleted with its bytes");
+    PoolOpened "pool-opened" "A pool was opened, or made, while the node serves." { pool: String } Info,
+        format!("pool {pool} was opened");
+    PoolClosed "pool-closed" "A pool was closed; what is on it stays." { pool: String } Info, format!("pool {pool} was closed");
+    PortalsChanged "portals-changed" "The node listens elsewhere." { what: String } Info, format!("the node listens {what}");
     MemberFaulted "member-faulted" "A member of a pool is used no more." { pool: String, slot: u64, place: String, cause: String }
         Warning, format!("member {slot} of pool {pool} is out{}{}", at(place), because(cause));
     MemberReturned "member-returned" "A member came back, and is given what it missed." { pool: String, slot: u64, place: String }
@@ -162,6 +166,16 @@ events! {
         format!("a login from {from} was refused");
     LoginLocked "login-locked" "Passwords were tried too often." { from: String } Warning,
         format!("logins from {from} are refused for a while: there were too many");
+    InitiatorLoggedIn "initiator-logged-in" "An initiator has a session, a controller or an export."
+        { protocol: String, initiator: String, from: String, target: String } Info,
+        format!("{initiator} logged in to {target} ({protocol}), from {from}");
+    InitiatorLoggedOut "initiator-logged-out" "That is over: in an orderly way, because it was lost, or because the node keeps it out."
+        { protocol: String, initiator: String, from: String, target: String, how: String, why: String }
+        if how == "lost" { Warning } else { Info },
+        format!("{initiator} {} {target} ({protocol}), from {from}{}", parting(how), because(why));
+    InitiatorRefused "initiator-refused" "An initiator was not let in: it may not use what it wants, or could not prove who it is."
+        { protocol: String, initiator: String, from: String, target: String, why: String } Warning,
+        format!("{initiator} was not let in to {target} ({protocol}), from {from}{}", because(why));
     AlertChanged "alert-changed" "A limit was crossed, in one direction or the other." { alert: String, from: String, to: String, why: String }
         match to.as_str() { "critical" => Critical, "warning" => Warning, _ => Info },
         format!("alert {alert} is {to}, and was {from}: {why}");
@@ -183,6 +197,15 @@ fn counted(count: u64, what: &str) -> String {
 
 fn were(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
+}
+
+/// How somebody went.
+fn parting(how: &str) -> &'static str {
+    match how {
+        "orderly" => "logged out of",
+        "kept out" => "was sent away from",
+        _ => "was lost by",
+    }
 }
 
 fn at(place: &str) -> String {

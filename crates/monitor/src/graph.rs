@@ -144,10 +144,10 @@ impl Graph {
 fn is_subject(family: &Family, label: &str) -> bool {
     let has = |label| family.position(label).is_some();
     match label {
-        "volume" | "pool" | "initiator" | "session" => true,
+        "volume" | "pool" | "initiator" => true,
         "verb" | "of" | "shard" => false,
         // Portals and members beside each other, but where each has several lines of its own.
-        _ => has("verb") || (label == "protocol" && has("session")),
+        _ => has("verb") || (label == "protocol" && has("initiator")),
     }
 }
 

@@ -35,6 +35,12 @@ pub const CONNECTIONS_PER_SESSION: u16 = 8;
 /// Sessions of one node: the TSIH has 16 bits and 0 is reserved.
 pub const SESSIONS: usize = 65_535;
 
+/// Initiators that a core remembers the numbers of when they have gone.
+pub const PAST_INITIATORS: usize = 1024;
+
+/// Things that are noticed before anybody listens, and are kept.
+pub const EARLY_NOTICES: usize = 256;
+
 /// Commands that a session may have queued: `MaxCmdSN` - `ExpCmdSN` + 1 at rest. open-iscsi asks for 128 by default.
 pub const COMMAND_WINDOW: u32 = 256;
 
@@ -190,7 +196,11 @@ pub const NBD_STATUS_BYTES: u64 = 1 << 30;
 pub const NBD_ZERO_BYTES: u64 = 64 << 20;
 
 /// Bytes of a volume on a pool that are given back at a time when it is deleted: what comes meanwhile waits for one of them.
-pub const ERASE_BYTES: u64 = 16 << 20;
+/// Fewer in tests, so that their small volumes have several of them.
+pub const ERASE_BYTES: u64 = if cfg!(test) { 128 << 10 } else { 16 << 20 };
+
+/// So long is waited for the end of it; what takes longer goes on in the background.
+pub const DESTROY_MOMENT: Duration = Duration::from_secs(5);
 
 /// Locks of rows of one pool; rows that are a multiple of it apart share one. More of them cost memory, fewer make
 /// writes wait for one another that have nothing in common.

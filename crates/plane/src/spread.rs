@@ -1,11 +1,13 @@
 //! Connections that come in on one core are spread over all cores.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ring::{Detached, Listener, Peer};
 
 use crate::log::trouble;
+use crate::session::traffic::{Ledger, Portal};
 use crate::shard::Shard;
 
 /// Pause after a connection could not be taken.
@@ -25,12 +27,13 @@ pub trait Welcome: 'static {
         (last + 1) % self.shard().count()
     }
 
-    /// A new connection of this core.
-    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer);
+    /// A new connection of this core, which came by `portal`.
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer, portal: Arc<Portal>);
 }
 
-/// Takes connections from `listener` and spreads them over all cores.
-pub async fn accept<S: Welcome>(service: Rc<S>, listener: Rc<Listener>) {
+/// Takes connections from `listener`, which is that of `portal`, and spreads them over all cores.
+pub async fn accept<S: Welcome>(service: Rc<S>, listener: Rc<Listener>, portal: Arc<Portal>) {
+    Ledger::of(service.shard()).know(&portal);
     let mut last = 0;
     while !service.is_draining() {
         let (socket, peer) = match listener.accept().await {
@@ -44,9 +47,10 @@ pub async fn accept<S: Welcome>(service: Rc<S>, listener: Rc<Listener>) {
         };
         let Some(socket) = socket.detach() else { continue };
         last = service.next_core(last);
+        let portal = portal.clone();
         service.shard().tell(last, move |shard| {
             if let Some(service) = shard.service::<S>() {
-                service.welcome(socket, peer);
+                service.welcome(socket, peer, portal);
             }
         });
     }

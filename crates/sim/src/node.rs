@@ -46,7 +46,8 @@ pub fn member_path(member: usize) -> PathBuf {
 }
 
 impl PoolShape {
-    fn plan(self) -> PoolPlan {
+    /// What makes or opens it.
+    pub fn plan(self) -> PoolPlan {
         let member = |member| MemberPlan {
             place: Place::Path(member_path(member)),
             create_bytes: Some(MEMBER_BYTES),
@@ -147,6 +148,7 @@ impl VolumePlan {
             initiators: Vec::new(),
             nbd: true,
             subsystem: Some(self.nqn()),
+            nsid: None,
             hosts: Vec::new(),
         }
     }
@@ -210,6 +212,17 @@ impl Server {
         before.count() as u32 + 1
     }
 
+    /// Where it listens when it starts.
+    pub fn portals(&self) -> Portals {
+        let at = |transport: Transport| transport.ports().map(|port| self.machine.at(port)).to_vec();
+        Portals {
+            iscsi: at(Transport::Iscsi),
+            nbd: at(Transport::Nbd),
+            nvme: at(Transport::Nvme),
+            ..Portals::default()
+        }
+    }
+
     /// Starts the process: volumes are prepared, every shard is built, the portals are opened.
     pub fn start(&mut self) -> Result<(), Failure> {
         assert!(self.running.is_none(), "it runs already");
@@ -231,14 +244,7 @@ impl Server {
             let core = Core::new(index, reactor.ring(), peers.clone(), mail, &prepared);
             cores.push(core.map_err(|error| Failure::of(&error))?);
         }
-        let at = |transport: Transport| transport.ports().map(|port| self.machine.at(port)).to_vec();
-        let portals = Portals {
-            iscsi: at(Transport::Iscsi),
-            nbd: at(Transport::Nbd),
-            nvme: at(Transport::Nvme),
-            ..Portals::default()
-        };
-        cores[0].listen(&portals).map_err(|error| Failure::of(&error))?;
+        cores[0].listen(&self.portals()).map_err(|error| Failure::of(&error))?;
         self.running = Some(Running { cores, live, reactors });
         Ok(())
     }
@@ -262,7 +268,7 @@ impl Server {
     pub fn is_pool_whole(&self) -> bool {
         let Some(running) = &self.running else { return false };
         let Some(pools) = running.cores[0].shard.service::<PoolCores>() else { return false };
-        let status = pools.0.first().map(|pool| Handle::new(pool.shared().clone()).status());
+        let status = pools.list().first().map(|pool| Handle::new(pool.shared().clone()).status());
         status.is_some_and(|status| status.members.iter().all(|member| member.state == MemberState::InSync))
     }
 

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use lab::initiator::Session;
-use plane::core::Offer;
+use plane::core::{Offer, Portals};
 use plane::live::{Bytes, Live, LiveError};
+use plane::pool::{Level, PoolPlan};
 use plane::volume::Limits;
 use ring::Buffer;
 use ring::sim::World;
-use sim::{Client, Connector, Server, Transport, VolumePlan};
+use sim::{Client, Connector, PoolShape, Server, Transport, VolumePlan, member_path};
 
 const MIB: u64 = 1 << 20;
 const TRANSPORTS: [Transport; 3] = [Transport::Iscsi, Transport::Nvme, Transport::Nbd];
@@ -71,9 +72,22 @@ impl Bed {
         self.server.change(|live, shard| async move { live.alter(&shard, offer, GRACE).await }).unwrap()
     }
 
-    fn remove(&self, name: &'static str, bytes: Bytes) -> Result<(), LiveError> {
+    fn remove(&self, name: &'static str, bytes: Bytes) -> Result<bool, LiveError> {
         let removed = |live: Rc<Live>, shard| async move { live.remove(&shard, name, GRACE, bytes).await };
         self.server.change(removed).unwrap()
+    }
+
+    fn open_pool(&self, plan: PoolPlan) -> Result<(), LiveError> {
+        self.server.change(|live, shard| async move { live.open_pool(&shard, &plan).await }).unwrap()
+    }
+
+    fn close_pool(&self, name: &'static str, bytes: Bytes) -> Result<(), LiveError> {
+        self.server.change(|live, shard| async move { live.close_pool(&shard, name, bytes).await }).unwrap()
+    }
+
+    fn listen(&self, portals: &Portals) -> Result<Portals, LiveError> {
+        let portals = portals.clone();
+        self.server.change(|live, shard| async move { live.listen(&shard, &portals).await }).unwrap()
     }
 
     /// A lane that writes and reads a block of its own until it is stopped; tells how often it did, and what went wrong.
@@ -360,4 +374,154 @@ fn a_change_of_a_volume_whose_disk_stalls_comes_to_an_end() {
     assert_eq!(bed.write(&session, 0, 3), Ok(()), "nobody holds it any more");
     drop(session);
     bed.server.stop().unwrap();
+}
+
+/// A pool is made, used, closed and opened again while others are in use; what was written is there.
+#[test]
+fn a_pool_comes_and_goes_while_others_are_in_use() {
+    for seed in 0..10 {
+        let mut bed = Bed::new(seed);
+        let loads: Vec<Load> = TRANSPORTS.map(|transport| bed.load(transport, 0, 7)).into();
+        all_go_on(&loads, &bed.world, "at the start");
+        let shape = PoolShape { level: Level::Raid1, members: 2, unit: 16 << 10 };
+        let plan = shape.plan();
+        let on_pool = || VolumePlan::new("three", MIB, 4096).on_pool(Some(shape));
+        assert!(bed.add(on_pool().offer(2)).is_err(), "there is no such pool yet");
+        for life in 0..3_u8 {
+            bed.open_pool(plan.clone()).unwrap();
+            assert!(matches!(bed.open_pool(plan.clone()), Err(LiveError::PoolExists { .. })));
+            bed.server.know(on_pool());
+            bed.add(on_pool().offer(2)).unwrap();
+            let session = Rc::new(bed.open(Transport::Iscsi, 2, u64::from(life)).unwrap());
+            assert_eq!(
+                bed.read(&session, 0),
+                Ok(life),
+                "seed {seed}, life {life}: what was written is there"
+            );
+            assert_eq!(bed.write(&session, 0, life + 1), Ok(()));
+            drop(session);
+            let held = TRANSPORTS.map(|transport| bed.load(transport, 2, 3));
+            all_go_on(&held, &bed.world, "on the pool");
+            let refused = bed.close_pool("tank", Bytes::Keep).unwrap_err();
+            assert!(matches!(refused, LiveError::PoolInUse { .. }), "{refused}");
+            all_go_on(&held, &bed.world, "after it was not closed");
+            bed.remove("three", Bytes::Keep).unwrap();
+            bed.close_pool("tank", Bytes::Keep).unwrap();
+            assert!(matches!(bed.close_pool("tank", Bytes::Keep), Err(LiveError::NoPool { .. })));
+            for load in held {
+                assert!(load.end(&bed.world).is_some(), "nobody uses a volume that is gone");
+            }
+            all_go_on(&loads, &bed.world, "after it was closed");
+            bed.server.forget_last();
+        }
+        for load in loads {
+            assert_eq!(load.end(&bed.world), None);
+        }
+        bed.server.stop().unwrap();
+    }
+}
+
+/// A pool that is slow destroys a volume in the background: until that is over the name is taken and the pool stays open, and
+/// afterwards another volume has the rows, of which none has anything of the first.
+#[test]
+fn bytes_that_take_long_to_destroy_are_destroyed_while_others_are_in_use() {
+    for seed in 0..2 {
+        let mut bed = Bed::new(seed);
+        let loads: Vec<Load> = TRANSPORTS.map(|transport| bed.load(transport, 0, 7)).into();
+        let shape = PoolShape { level: Level::Raid1, members: 2, unit: 16 << 10 };
+        let on_pool = || VolumePlan::new("three", MIB, 4096).on_pool(Some(shape));
+        bed.open_pool(shape.plan()).unwrap();
+        bed.server.know(on_pool());
+        bed.add(on_pool().offer(2)).unwrap();
+        let session = Rc::new(bed.open(Transport::Iscsi, 2, 1).unwrap());
+        assert_eq!(bed.write(&session, 0, 7), Ok(()));
+        assert_eq!(bed.write(&session, MIB - 4096, 7), Ok(()));
+        drop(session);
+        // Until the pool goes on without it, which takes longer than who deletes a volume waits.
+        bed.server.machine().stall(&member_path(1));
+        assert!(!bed.remove("three", Bytes::Destroy).unwrap(), "seed {seed}: it takes a while");
+        assert!(matches!(bed.add(on_pool().offer(2)), Err(LiveError::Destroyed { .. })), "seed {seed}");
+        let refused = bed.close_pool("tank", Bytes::Keep).unwrap_err();
+        assert!(matches!(refused, LiveError::PoolDestroys { .. }), "seed {seed}: {refused}");
+        all_go_on(&loads, &bed.world, "while bytes are destroyed");
+        bed.world.run_for(Duration::from_secs(60)).unwrap();
+        bed.add(on_pool().offer(2)).unwrap();
+        let session = Rc::new(bed.open(Transport::Iscsi, 2, 2).unwrap());
+        for offset in [0, MIB - 4096] {
+            assert_eq!(bed.read(&session, offset), Ok(0), "seed {seed}: what was there is gone");
+        }
+        drop(session);
+        bed.server.machine().release(&member_path(1));
+        assert!(bed.remove("three", Bytes::Destroy).unwrap(), "seed {seed}: it is done at once");
+        bed.close_pool("tank", Bytes::Keep).unwrap();
+        all_go_on(&loads, &bed.world, "at the end");
+    }
+}
+
+/// A pool that cannot be opened on one of the cores is on none, and can be opened later.
+#[test]
+fn a_pool_whose_member_is_missing_is_not_opened_in_part() {
+    let mut bed = Bed::new(4);
+    let shape = PoolShape { level: Level::Raid1, members: 2, unit: 16 << 10 };
+    let mut wrong = shape.plan();
+    wrong.members[1].create_bytes = None;
+    assert!(matches!(bed.open_pool(wrong), Err(LiveError::Pool(_))));
+    assert!(bed.server.machine().remove_file(&member_path(0)).is_err(), "nothing was made");
+    bed.open_pool(shape.plan()).unwrap();
+    bed.close_pool("tank", Bytes::Keep).unwrap();
+    let mut degraded = shape.plan();
+    bed.server.machine().remove_file(&member_path(1)).unwrap();
+    degraded.members[1].create_bytes = None;
+    bed.open_pool(degraded).unwrap();
+    bed.close_pool("tank", Bytes::Destroy).unwrap();
+    bed.open_pool(PoolShape { level: Level::Raid0, ..shape }.plan()).unwrap();
+    bed.close_pool("tank", Bytes::Keep).unwrap();
+    bed.server.stop().unwrap();
+}
+
+/// Nobody loses his session when portals change, a new one lets people in, and one that is closed nobody.
+#[test]
+fn portals_come_and_go_while_sessions_stay() {
+    for seed in 0..10 {
+        let mut bed = Bed::new(seed);
+        let loads: Vec<Load> = TRANSPORTS.map(|transport| bed.load(transport, 0, 7)).into();
+        all_go_on(&loads, &bed.world, "at the start");
+        let before = bed.server.portals();
+        let mut after = before.clone();
+        // The first port of each protocol goes, but for what is there already.
+        for list in [&mut after.iscsi, &mut after.nvme, &mut after.nbd] {
+            list.remove(0);
+        }
+        assert_eq!(bed.listen(&after).unwrap(), after);
+        all_go_on(&loads, &bed.world, "after portals were closed");
+        for transport in TRANSPORTS {
+            assert!(bed.open(transport, 0, 8).is_err(), "{transport:?}: the first portal is closed");
+        }
+        let taken = Portals { nbd: vec![bed.world.node("another").at(1)], ..before.clone() };
+        let refused = bed.listen(&taken).unwrap_err();
+        assert!(matches!(refused, LiveError::Listen(_)), "{refused}");
+        for transport in TRANSPORTS {
+            assert!(bed.open(transport, 0, 9).is_err(), "{transport:?}: what failed has opened nothing");
+        }
+        // The same ports on every address are in the way of those of one.
+        let any = |list: &[std::net::SocketAddr]| {
+            list.iter().map(|at| std::net::SocketAddr::from(([0, 0, 0, 0], at.port()))).collect()
+        };
+        let wide = Portals {
+            iscsi: any(&before.iscsi),
+            nvme: any(&before.nvme),
+            nbd: any(&before.nbd),
+            ..Portals::default()
+        };
+        for wanted in [&wide, &before] {
+            bed.listen(wanted).unwrap();
+            for transport in TRANSPORTS {
+                drop(bed.open(transport, 0, 10).unwrap_or_else(|why| panic!("{transport:?}: {why}")));
+            }
+        }
+        for load in loads {
+            assert_eq!(load.end(&bed.world), None);
+        }
+        bed.server.stop().unwrap();
+    }
 }

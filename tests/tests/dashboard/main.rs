@@ -1,5 +1,5 @@
 //! The dashboard in Debian's chromium: first login, a pool, a volume, an initiator, a member that is pulled and replaced; every page looked at
-//! by axe, in light and dark, on a desk and on a phone.
+//! by axe, in light and dark, on a desk, on a phone and on a wall.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use beds::{Tool, wait_until};
 
 const CONFIG: &str =
     "shards = 2\n[iscsi]\nlisten = [\"127.0.0.1:0\", \"127.0.0.1:0\"]\n[http]\nlisten = \"127.0.0.1:0\"\n";
-/// Looks at some twenty pages, four times each.
-const DEADLINE: Duration = Duration::from_secs(400);
+/// Looks at some forty pages, four times each.
+const DEADLINE: Duration = Duration::from_secs(900);
 
 fn node(data: &Path) -> (Running, String) {
     let binary = beds::node::binary();
@@ -40,6 +40,19 @@ fn python() -> PathBuf {
 }
 
 fn drive(step: &str, base: &str, folder: &Path) -> Tool {
+    let binary = beds::node::binary();
+    let lab = [
+        binary.to_str().expect("a path that is text"),
+        "lab",
+        "run",
+        "--rw",
+        "randread",
+        "--time",
+        "4",
+        "--keep",
+        folder.join("data").to_str().expect("a path that is text"),
+    ]
+    .map(str::to_owned);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| here.join("../target"), PathBuf::from);
     // With a part of the address that differs, so that its figures are those of one initiator.
@@ -62,9 +75,20 @@ fn drive(step: &str, base: &str, folder: &Path) -> Tool {
         .arg(folder)
         .arg("--screenshots")
         .arg(target.join("screenshots"))
+        .arg("--lab")
+        .arg(serde_json::to_string(&lab).expect("text"))
         .arg("--initiator")
         .arg(serde_json::to_string(&initiator).expect("text"))
         .deadline(DEADLINE)
+}
+
+/// Drives the browser through a step, and ends the node.
+fn step(step: &str, node: Running, base: &str, folder: &Path) {
+    let driven = drive(step, base, folder).run();
+    assert!(driven.succeeded(), "{driven}\n{}", node.stderr_so_far());
+    println!("{}", driven.stdout);
+    node.interrupt();
+    let _ = node.finish().expect_success();
 }
 
 #[test]
@@ -74,15 +98,12 @@ fn somebody_makes_a_node_his_own_in_a_browser() {
     std::fs::create_dir(&data).expect("a directory");
     std::fs::write(data.join("fels.toml"), CONFIG).expect("a configuration");
     let (first, base) = node(&data);
-    let begun = drive("begin", &base, folder.path()).run().expect_success();
-    println!("{}", begun.stdout);
-    first.interrupt();
-    let _ = first.finish().expect_success();
-    // A pool is opened when the node is started.
+    step("begin", first, &base, folder.path());
+    // All of it is there after a start.
     let (second, base) = node(&data);
-    let gone_on = drive("go-on", &base, folder.path()).run();
-    assert!(gone_on.succeeded(), "{gone_on}\n{}", second.stderr_so_far());
-    println!("{}", gone_on.stdout);
-    second.interrupt();
-    let _ = second.finish().expect_success();
+    step("go-on", second, &base, folder.path());
+    // A disk that is pulled while the node stands still.
+    std::fs::remove_file(folder.path().join("m1.img")).expect("a member");
+    let (third, base) = node(&data);
+    step("mend", third, &base, folder.path());
 }

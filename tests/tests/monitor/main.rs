@@ -1,5 +1,6 @@
 //! What a node shows of itself, read by those who read it: Prometheus' promtool, and a Munin master.
 
+mod counters;
 mod munin;
 mod node;
 mod prometheus;

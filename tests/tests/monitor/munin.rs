@@ -144,6 +144,21 @@ fn a_real_master_polls_a_node_and_draws_what_its_volume_does() {
     let most = rates.iter().copied().fold(0.0, f64::max);
     let true_rate = (after - before) / Duration::from_secs(STEP_S).as_secs_f64();
     assert!((most / true_rate - 1.0).abs() < 0.03, "{rates:?} with {true_rate} writes a second");
+    // What came by the portal, and what the mirror made of it: at least twice as much on each member.
+    let portal = format!("portal_iops-iscsi_127_0_0_1_{}_wrio-d", node.port(0));
+    let by_portal = master.values(&portal).into_iter().fold(0.0, f64::max);
+    assert!((by_portal / true_rate - 1.0).abs() < 0.03, "{by_portal} with {true_rate} writes a second");
+    for slot in 0..2 {
+        let member = master.values(&format!("member_iops-tank_{slot}_wrio-d"));
+        let of_member = member.into_iter().fold(0.0, f64::max);
+        assert!(
+            (1.9..2.5).contains(&(of_member / true_rate)),
+            "{of_member} with {true_rate} writes a second"
+        );
+    }
+    let busy = master.values("diskstats_utilization-watched-d").into_iter().fold(0.0, f64::max);
+    // In the files it is in millionths; the master makes percents of it when it draws.
+    assert!(busy > 0.0 && busy <= 1e6, "{busy} us/s");
     for (file, value) in
         [("raid_units-tank-g", 0.0), ("raid_members-tank_1-g", 0.0), ("write_cache_safe-tank-g", 1.0)]
     {
@@ -157,7 +172,15 @@ fn a_real_master_polls_a_node_and_draws_what_its_volume_does() {
     for name in ["raid_units;tank", "raid_members;tank_1", "write_cache_safe;tank", "scrub_errors;tank"] {
         assert!(states.contains(&format!("bed;stone;{name};state ok")), "{name} in\n{states}");
     }
-    for name in ["diskstats_iops/watched", "diskstats_latency", "raid_members", "df", "write_cache_safe"] {
+    for name in [
+        "diskstats_iops/watched",
+        "diskstats_latency",
+        "raid_members",
+        "df",
+        "write_cache_safe",
+        "member_latency",
+        "portal_throughput",
+    ] {
         for time in ["day", "week", "month", "year"] {
             let path = master.file(&format!("htmldir/bed/stone/{name}-{time}.png"));
             let picture = std::fs::read(&path).unwrap_or_default();

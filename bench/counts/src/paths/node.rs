@@ -94,6 +94,7 @@ fn plan() -> Plan {
             initiators: Vec::new(),
             nbd: true,
             subsystem: Some(SUBSYSTEM.into()),
+            nsid: None,
             hosts: Vec::new(),
         }],
         discovery: Authentication::None,

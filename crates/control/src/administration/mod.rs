@@ -12,20 +12,23 @@ mod pools;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use monitor::event::Event;
+use plane::portals::Portals;
 
 use crate::config::Config;
 use crate::events::Events;
 use crate::live::Live;
+use crate::numbers::number;
 use crate::state::{DataDirectory, NodeId, VolumeId};
 use crate::store::document::Settings;
-use crate::store::pending::Pending;
+use crate::store::pending::{Joining, Pending};
 use crate::store::{Document, Store, Version};
 
 pub use error::ChangeError;
+pub(crate) use point::point;
 pub use pools::PoolEdit;
 
 /// What is wished, and what runs. Changes are made one after the other: whoever calls sees to that.
@@ -45,10 +48,26 @@ pub struct State {
     pub document: Document,
     /// What runs.
     pub running: Config,
+    /// Where the node listens, with the ports that the kernel has given.
+    pub portals: Portals,
     /// What of the last changes could not be done, by volume.
     pub undone: BTreeMap<String, String>,
     /// Bytes whose making or destroying is not over.
     pending: Pending,
+}
+
+impl State {
+    /// What pools are given, and the configuration does not name yet.
+    pub fn joining(&self) -> &[Joining] {
+        &self.pending.joining
+    }
+
+    /// What is wished, with all numbers of namespaces.
+    pub fn wished(&self) -> Config {
+        let mut wished = self.document.config.clone();
+        number(Some(&self.running), &mut wished);
+        wished
+    }
 }
 
 /// How the next document comes from the one of now. It may have secrets in it.
@@ -77,10 +96,15 @@ pub enum Edit {
         /// Its bytes stay.
         keep_data: bool,
     },
-    /// A pool more, which is opened with the next start.
+    /// A pool more.
     AddPool {
         /// Its keys.
         settings: Settings,
+    },
+    /// A pool less; what is on it stays.
+    RemovePool {
+        /// Which.
+        name: String,
     },
     /// Another document.
     Whole(String),
@@ -117,8 +141,15 @@ impl Administration {
         live: Arc<dyn Live>,
         pending: Pending,
     ) -> Administration {
-        let running = document.config.clone();
-        let state = RwLock::new(Arc::new(State { document, running, undone: BTreeMap::new(), pending }));
+        let mut running = document.config.clone();
+        number(None, &mut running);
+        let state = RwLock::new(Arc::new(State {
+            document,
+            running,
+            portals: Portals::default(),
+            undone: BTreeMap::new(),
+            pending,
+        }));
         let (data, node) = (data.path().to_owned(), data.node_id());
         Administration { store, data, node, live, state, events: None }
     }
@@ -127,6 +158,13 @@ impl Administration {
     #[must_use]
     pub fn telling(self, events: Events) -> Administration {
         Administration { events: Some(events), ..self }
+    }
+
+    /// Lets it know where the node listens.
+    #[must_use]
+    pub fn listening(self, portals: Portals) -> Administration {
+        self.set_state(State { portals, ..State::clone(&self.state()) });
+        self
     }
 
     fn tell(&self, event: Event) {
@@ -154,6 +192,11 @@ impl Administration {
         &self.store
     }
 
+    /// The data directory.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
     /// Whether somebody else has changed the document's file, and the node does not know it.
     pub fn is_changed_elsewhere(&self) -> bool {
         self.store.text().ok().is_none_or(|text| Version::of(&text) != self.state().document.version)
@@ -161,6 +204,7 @@ impl Administration {
 
     /// Makes a change, or says what it would do.
     pub async fn change(&self, request: Request) -> Result<Outcome, ChangeError> {
+        self.forget_destroyed().await;
         let state = self.state();
         let planned = self.plan(&state, &request)?;
         if request.dry_run {

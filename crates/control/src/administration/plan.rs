@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use super::{Administration, ChangeError, Edit, Outcome, Request, State};
-use crate::config::{Config, Volume};
+use crate::config::{Config, Member, Volume};
 use crate::diff::{self, Fate, Step, diff};
-use crate::store::document::Document as Editor;
+use crate::numbers::{number, to_write};
+use crate::store::document::{Document as Editor, Settings};
 use crate::store::pending::{self, Bytes, Grown, Pending, Place};
 use crate::store::{Document, Version};
 
@@ -13,6 +14,8 @@ use crate::store::{Document, Version};
 pub(super) struct Planned {
     /// What is wished from then on.
     pub document: Document,
+    /// The same with all numbers of namespaces.
+    pub wished: Config,
     /// What is to be done.
     pub steps: Vec<Step>,
     /// The volumes of `steps` whose bytes are made.
@@ -45,10 +48,18 @@ impl Planned {
         Outcome { done, steps, version: self.document.version }
     }
 
+    fn opens_pool_of(&self, volume: &Volume) -> bool {
+        let Some(Place::Pool(name)) = Place::of(volume) else { return false };
+        self.steps.iter().any(|step| matches!(step, Step::OpenPool(pool) if pool.name == name))
+    }
+
     fn sentence(&self, step: &Step) -> String {
         let sentence = step.sentence();
         match step {
             Step::Add { volume, .. } if self.made.contains(&volume.name) => format!("{sentence}, made now"),
+            Step::Add { volume, .. } if self.opens_pool_of(volume) => {
+                format!("{sentence}, made now if the pool does not have it")
+            }
             Step::Add { volume, .. } if Place::of(volume).is_some() => {
                 format!("{sentence}, with what is in it")
             }
@@ -65,20 +76,39 @@ impl Administration {
         }
         let text = edited(&state.document.text, &request.edit)?;
         self.check_file(state, &text, &request.edit)?;
-        let document = self.parse(&text)?;
+        let (document, wished) = self.numbered(state, &text, &request.edit)?;
         let mut steps = diff(&state.running, &document.config).map_err(ChangeError::Impossible)?;
         let mut destroyed = None;
         if let Edit::Delete { name, keep_data: false } = &request.edit {
             destroyed = destroy(&mut steps, name, &state.document.config);
         }
         destroy_pending(&mut steps, &state.pending);
+        self.check_destroyed(&steps)?;
         let made = self.made(&steps);
         if let Edit::Create { settings, existing } = &request.edit {
             let name = settings.get("name").and_then(|name| name.as_str()).unwrap_or_default();
             self.check_bytes(&document.config, name, *existing)?;
         }
         let pending = pending_of(&steps, &made, destroyed.as_ref());
-        Ok(Planned { document, steps, made, destroyed, pending })
+        Ok(Planned { document, wished, steps, made, destroyed, pending })
+    }
+
+    /// The document that a text is, and the same with all numbers of namespaces. What only the numbers of what runs say is written
+    /// down, but not into a text that somebody else has written.
+    fn numbered(&self, state: &State, text: &str, edit: &Edit) -> Result<(Document, Config), ChangeError> {
+        let mut document = self.parse(text)?;
+        let mut wished = document.config.clone();
+        number(Some(&state.running), &mut wished);
+        let numbers = to_write(&document.config, &wished);
+        if !numbers.is_empty() && document.config.nvme.is_some() && !matches!(edit, Edit::Whole(_)) {
+            let mut editor = Editor::parse(text)?;
+            for (name, nsid) in numbers {
+                let key = Settings::from_iter([("nsid".to_owned(), nsid.into())]);
+                editor.change_volume(&name, &key, &[])?;
+            }
+            document = self.parse(&editor.text())?;
+        }
+        Ok((document, wished))
     }
 
     /// What a text says, read as the document of this node.
@@ -104,8 +134,16 @@ impl Administration {
             Step::Add { volume, .. } => Some(volume.as_ref()),
             _ => None,
         });
-        let is_made =
-            |volume: &&Volume| Place::of(volume).is_some_and(|place| !self.is_there(&volume.name, &place));
+        // What a pool has that is not open yet nobody knows: that is taken as it is, and never destroyed.
+        let is_open = |place: &Place| match place {
+            Place::Pool(name) => {
+                !steps.iter().any(|step| matches!(step, Step::OpenPool(pool) if pool.name == *name))
+            }
+            Place::File(_) => true,
+        };
+        let is_made = |volume: &&Volume| {
+            Place::of(volume).is_some_and(|place| is_open(&place) && !self.is_there(&volume.name, &place))
+        };
         added.filter(is_made).map(|volume| volume.name.clone()).collect()
     }
 
@@ -114,6 +152,30 @@ impl Administration {
             Place::File(path) => holds_bytes(path),
             Place::Pool(pool) => self.live.bytes_on_pool(pool, volume).is_some(),
         }
+    }
+
+    /// Where bytes are being destroyed no volume of that name is served, and the pool stays open.
+    fn check_destroyed(&self, steps: &[Step]) -> Result<(), ChangeError> {
+        for step in steps {
+            let (pool, volume) = match step {
+                Step::Add { volume, .. } => match Place::of(volume) {
+                    Some(Place::Pool(pool)) => (pool, Some(&volume.name)),
+                    _ => continue,
+                },
+                Step::ClosePool(pool) => (pool.clone(), None),
+                _ => continue,
+            };
+            let mut destroyed = self.live.destroyed_on(&pool).into_iter();
+            if let Some(name) = destroyed.find(|name| volume.is_none_or(|volume| volume == name)) {
+                return Err(ChangeError::Refused {
+                    message: format!(
+                        "the bytes of the volume {name} on the pool {pool} are still being destroyed"
+                    ),
+                    hint: "wait for that; `fels job list` says how far it is".to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// A volume that is created takes nobody's bytes by chance.
@@ -153,6 +215,7 @@ fn edited(text: &str, edit: &Edit) -> Result<String, ChangeError> {
         Edit::Change { name, set, unset } => editor.change_volume(name, set, unset)?,
         Edit::Delete { name, .. } => editor.remove_volume(name)?,
         Edit::AddPool { settings } => editor.add_pool(settings)?,
+        Edit::RemovePool { name } => editor.remove_pool(name)?,
         Edit::Whole(_) => {}
     }
     Ok(editor.text())
@@ -198,6 +261,17 @@ fn pending_of(steps: &[Step], made: &[String], destroyed: Option<&Volume>) -> Pe
             _ => {}
         }
     }
+    let opened = steps.iter().filter_map(|step| match step {
+        Step::OpenPool(pool) => {
+            let members = pool.members.iter().chain(&pool.spares).filter_map(Member::path);
+            Some(pending::Opened {
+                pool: pool.name.clone(),
+                members: members.map(pending::absolute).collect(),
+            })
+        }
+        _ => None,
+    });
+    pending.opened = opened.collect();
     let grown = steps.iter().filter_map(|step| match step {
         Step::Alter { from, to } if from.size_bytes < to.size_bytes && pending::Place::of(to).is_some() => {
             Some(Grown { volume: to.name.clone(), to_bytes: to.size_bytes })

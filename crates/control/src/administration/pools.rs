@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use monitor::event::Event;
+use plane::pool::{Handle, Place};
 
 use super::{Administration, ChangeError, State};
 use crate::config::Member;
 use crate::size::display_bytes;
 use crate::store::document::Document as Editor;
+use crate::store::pending::{Joining, Pending, absolute};
 
 /// What a pool is by now.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +26,43 @@ pub struct PoolEdit {
     pub member_bytes: Option<u64>,
 }
 
+impl PoolEdit {
+    /// Of a pool that runs: its members. What else is to be said is in `more`.
+    pub fn of(handle: &Handle, more: PoolEdit) -> PoolEdit {
+        let status = handle.status();
+        let known = (0..status.members.len()).filter_map(|slot| handle.place(slot));
+        let members = known.filter_map(|place| match place {
+            Place::Path(path) => Some(absolute(&path)),
+            Place::Memory(_) => None,
+        });
+        PoolEdit { name: status.name, members: members.collect(), ..more }
+    }
+}
+
 impl Administration {
+    /// Notes what a pool is given, before it is: the next start finds it there, or brings back what it was to replace.
+    pub async fn begin_joining(&self, joining: Vec<Joining>) -> Result<(), ChangeError> {
+        let state = self.state();
+        let mut pending = state.pending.clone();
+        pending.joining.extend(joining);
+        self.note(&pending).await?;
+        self.set_state(State { pending, ..State::clone(&state) });
+        Ok(())
+    }
+
+    /// Nothing is given to a pool any more: its configuration names what it has.
+    pub async fn end_joining(&self, pool: &str) {
+        let state = self.state();
+        let joining: Vec<Joining> =
+            state.pending.joining.iter().filter(|joining| joining.pool != pool).cloned().collect();
+        if state.pending.joining == joining {
+            return;
+        }
+        let pending = Pending { joining, ..state.pending.clone() };
+        self.settle(&pending).await;
+        self.set_state(State { pending, ..State::clone(&state) });
+    }
+
     /// Lets the document say what a pool is by now. Nothing is written where it says that already.
     pub async fn follow(&self, edit: &PoolEdit) -> Result<(), ChangeError> {
         let state = self.state();

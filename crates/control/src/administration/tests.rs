@@ -21,6 +21,8 @@ struct Fake {
     fails: Mutex<Vec<&'static str>>,
     /// Even an alteration that fails has made the bytes on a pool more.
     grows: Mutex<bool>,
+    /// What is destroyed on pools takes long.
+    is_slow: Mutex<bool>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -82,27 +84,54 @@ impl Live for Fake {
         })
     }
 
-    fn remove<'a>(&'a self, _: &'a Config, volume: &'a Volume, destroy: bool) -> Answer<'a> {
+    fn remove<'a>(&'a self, volume: &'a Volume, destroy: bool) -> Answer<'a, bool> {
         Box::pin(async move {
             self.ask(if destroy { "destroy" } else { "remove" }, &volume.name)?;
             self.served.lock().unwrap().remove(&volume.name);
             match &volume.backing {
                 Backing::File(path) if destroy => std::fs::remove_file(path).unwrap(),
+                Backing::Pool(_) if destroy && *self.is_slow.lock().unwrap() => return Ok(false),
                 Backing::Pool(pool) if destroy => {
                     self.on_pools.lock().unwrap().remove(&(pool.clone(), volume.name.clone()));
                 }
                 _ => {}
             }
-            Ok(())
+            Ok(true)
         })
     }
 
-    fn destroy<'a>(&'a self, _: &'a Config, pool: &'a str, volume: &'a str) -> Answer<'a> {
+    fn destroy<'a>(&'a self, pool: &'a str, volume: &'a str) -> Answer<'a, bool> {
         Box::pin(async move {
             self.ask("erase", volume)?;
             self.on_pools.lock().unwrap().remove(&(pool.to_owned(), volume.to_owned()));
-            Ok(())
+            Ok(true)
         })
+    }
+
+    fn open_pool<'a>(&'a self, pool: &'a crate::config::Pool) -> Answer<'a> {
+        Box::pin(async move { self.ask("open", &pool.name) })
+    }
+
+    fn close_pool<'a>(&'a self, pool: &'a str, in_vain: bool) -> Answer<'a> {
+        Box::pin(async move { self.ask(if in_vain { "unmake" } else { "close" }, pool) })
+    }
+
+    fn listen<'a>(&'a self, wished: &'a Config) -> Answer<'a, Portals> {
+        let open = crate::plan::portals(wished);
+        Box::pin(async move {
+            self.ask("listen", &format!("{:?}", open.iscsi))?;
+            Ok(open)
+        })
+    }
+
+    fn destroyed_on(&self, pool: &str) -> Vec<String> {
+        let all = self.on_pools.lock().unwrap();
+        let is_slow = *self.is_slow.lock().unwrap();
+        let on_it = all.keys().filter(|(on, _)| is_slow && on == pool);
+        on_it
+            .map(|(_, name)| name.clone())
+            .filter(|name| !self.served.lock().unwrap().contains_key(name))
+            .collect()
     }
 
     fn bytes_on_pool(&self, pool: &str, volume: &str) -> Option<u64> {
@@ -330,12 +359,38 @@ fn bytes_that_a_volume_has_again_are_no_longer_to_be_destroyed() {
 }
 
 #[test]
+fn what_takes_longer_to_destroy_is_pending_until_it_is_done() {
+    let bed = bed(POOL);
+    let on_tank = || {
+        let Edit::Create { mut settings, .. } = create("a", &json!({ "pool": "tank" })) else { panic!() };
+        settings.remove("backing");
+        Edit::Create { settings, existing: false }
+    };
+    bed.change(on_tank()).unwrap();
+    *bed.live.is_slow.lock().unwrap() = true;
+    let done = bed.change(delete("a", false)).unwrap();
+    assert!(done.steps.last().unwrap().contains("being destroyed yet"), "{:?}", done.steps);
+    assert_eq!(bed.pending().unwrap().bytes.len(), 1);
+    for edit in [on_tank(), Edit::RemovePool { name: "tank".to_owned() }] {
+        let error = bed.change(edit).unwrap_err();
+        assert!(error.to_string().contains("still being destroyed") && error.hint().is_some(), "{error}");
+    }
+    // What has nothing to do with it goes on.
+    bed.change(create("b", &json!({}))).unwrap();
+    assert_eq!(bed.pending().unwrap().bytes.len(), 1, "it is not forgotten by another change");
+    bed.live.on_pools.lock().unwrap().clear();
+    bed.change(on_tank()).unwrap();
+    assert_eq!(bed.pending(), None);
+}
+
+#[test]
 fn what_a_node_that_died_left_on_a_pool_is_destroyed_as_soon_as_that_is_open() {
     let bed = bed(POOL);
     bed.live.on_pools.lock().unwrap().insert(("tank".into(), "a".into()), 512);
     let pending = Pending {
         bytes: vec![Bytes { volume: "a".into(), place: Place::Pool("tank".into()) }],
         grown: vec![],
+        ..Pending::default()
     };
     pending.write(&bed.directory.path().join("data")).unwrap();
     let state = bed.administration.state();
@@ -476,4 +531,71 @@ fn the_document_follows_a_pool_whose_members_change() {
     block(bed.administration.follow(&unknown)).unwrap();
     assert!(Path::new(&data).is_dir());
     bed.assert_clean();
+}
+
+#[test]
+fn pools_and_portals_come_before_volumes_and_go_after_them() {
+    let bed = bed("");
+    let volume = "[[volume]]\nname = \"p\"\nsize = 4096\npool = \"tank\"\n";
+    let listen = "[iscsi]\nlisten = [\"127.0.0.1:1\"]\n";
+    let before = bed.text();
+    let text = format!("{before}{listen}{POOL}{volume}");
+    bed.change(Edit::Whole(text.clone())).unwrap();
+    assert_eq!(bed.live.asked(), ["open tank", "listen [127.0.0.1:1]", "add p"]);
+    assert_eq!(bed.administration.state().portals.iscsi, ["127.0.0.1:1".parse().unwrap()]);
+    assert!(bed.pending().is_none());
+    assert_eq!(bed.change(Edit::Whole(text)).unwrap().steps, ["nothing to do: all is as wished"]);
+    bed.change(Edit::Whole(before)).unwrap();
+    assert_eq!(bed.live.asked(), ["listen [127.0.0.1:3260]", "remove p", "close tank"]);
+    assert!(bed.administration.state().running.pools.is_empty());
+}
+
+#[test]
+fn what_cannot_be_made_after_a_pool_was_opened_takes_the_pool_back() {
+    for fails in ["open tank", "listen [127.0.0.1:1]", "add p"] {
+        let bed = bed("");
+        let before = bed.text();
+        let volume = "[[volume]]\nname = \"p\"\nsize = 4096\npool = \"tank\"\n";
+        let listen = "[iscsi]\nlisten = [\"127.0.0.1:1\"]\n";
+        bed.live.fails.lock().unwrap().push(fails);
+        let error = bed.change(Edit::Whole(format!("{before}{listen}{POOL}{volume}"))).unwrap_err();
+        assert!(matches!(error, ChangeError::Live(_)), "{fails}: {error}");
+        let asked = bed.live.asked();
+        assert!(asked.contains(&"unmake tank".to_owned()), "{fails}: {asked:?}");
+        let returns = asked.iter().any(|what| what == "listen [127.0.0.1:3260]");
+        assert_eq!(returns, fails == "add p", "{fails}: {asked:?}");
+        assert!(!asked.contains(&"destroy p".to_owned()), "nobody knows whether the pool had it before");
+        assert_eq!((bed.text(), bed.pending()), (before, None), "{fails}");
+        assert!(bed.administration.state().running.pools.is_empty(), "{fails}");
+    }
+}
+
+#[test]
+fn a_pool_that_cannot_be_closed_is_told_of_and_tried_again() {
+    let bed = bed(POOL);
+    bed.live.fails.lock().unwrap().push("close tank");
+    let without = bed.text().replace(POOL, "");
+    let error = bed.change(Edit::Whole(without.clone())).unwrap_err();
+    assert!(error.to_string().contains("pool tank"), "{error}");
+    assert_eq!(bed.administration.state().running.pools.len(), 1);
+    bed.live.fails.lock().unwrap().clear();
+    bed.change(Edit::Whole(format!("{without}# again\n"))).unwrap();
+    assert!(bed.administration.state().running.pools.is_empty());
+}
+
+#[test]
+fn numbers_of_namespaces_are_written_down_when_the_order_does_not_say_them_any_more() {
+    let volume = |name: &str| {
+        format!(
+            "[[volume]]\nname = \"{name}\"\nsize = 512\nbacking = {{ null = true }}\nsubsystem = \"s\"\n\n"
+        )
+    };
+    let bed = bed(&format!("[nvme]\n{}{}{}", volume("a"), volume("b"), volume("c")));
+    bed.change(Edit::Delete { name: "a".into(), keep_data: true }).unwrap();
+    let text = bed.text();
+    assert!(text.contains("nsid = 2") && text.contains("nsid = 3"), "{text}");
+    bed.change(create("d", &json!({ "size": 512, "backing": { "null": true }, "subsystem": "s" }))).unwrap();
+    let state = bed.administration.state();
+    let numbers: Vec<_> = state.running.volumes.iter().map(|volume| volume.nvme.nsid).collect();
+    assert_eq!(numbers, [Some(2), Some(3), Some(4)]);
 }

@@ -427,12 +427,13 @@ fn said<'c, T>(
     sections.find_map(|alert| of(alert).map(|said| (alert, said)))
 }
 
-fn reminder(config: &Config, rule: &str) -> Remind {
+/// How often people are reminded of what is bad about a limit.
+pub(crate) fn reminder(config: &Config, rule: &str) -> Remind {
     said(config, rule, |alert| alert.remind).map_or_else(Remind::default, |(_, remind)| remind)
 }
 
 /// Who is told of a limit.
-fn targets(config: &Config, rule: &str) -> Vec<Target> {
+pub(crate) fn targets(config: &Config, rule: &str) -> Vec<Target> {
     let mail = said(config, rule, |alert| alert.mail.clone()).map_or_else(Vec::new, |(_, mail)| mail);
     let webhook = said(config, rule, |alert| alert.webhook.as_ref());
     let webhook = webhook.map(|(alert, _)| Target::Webhook(alert.name.clone()));

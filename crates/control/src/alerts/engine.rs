@@ -31,7 +31,8 @@ async fn look(alerts: &Alerts, administration: &Administration, observer: &Obser
         let state = administration.state();
         let config = &state.running;
         let (at, now) = (view.snapshot.at, Moment::from_unix(view.snapshot.unix_s));
-        alerts.change(|board| ((), board.look(&view, config, at, now, &alerts.0.node))).await;
+        // What is not kept is kept with the next look.
+        alerts.change(|board| ((), board.look(&view, config, at, now, &alerts.0.node))).await.ok();
         digest(alerts, config, now).await;
     }
 }
@@ -48,5 +49,5 @@ async fn digest(alerts: &Alerts, config: &Config, now: Moment) {
     };
     let read = tokio::task::spawn_blocking(read).await;
     let read = read.ok().and_then(Result::ok).unwrap_or_default();
-    alerts.change(|board| (board.digest(config, &read, now, &alerts.0.node), Vec::new())).await;
+    alerts.change(|board| (board.digest(config, &read, now, &alerts.0.node), Vec::new())).await.ok();
 }

@@ -89,20 +89,23 @@ impl Alerts {
         self.board().waiting()
     }
 
-    /// Changes the board, keeps it, and tells what happened.
-    async fn change<T>(&self, work: impl FnOnce(&mut Board) -> (T, Vec<Event>)) -> T {
+    /// Changes the board, keeps it, and tells what happened. An error: it is so, and is not kept, which is tried again; a restart
+    /// before that would forget it.
+    async fn change<T>(&self, work: impl FnOnce(&mut Board) -> (T, Vec<Event>)) -> std::io::Result<T> {
         let turn = self.0.keeps.lock().await;
         let (done, events, kept) = {
             let mut board = self.board();
             let (done, events) = work(&mut board);
             (done, events, board.to_keep())
         };
+        let mut result = Ok(done);
         if let Some(kept) = kept {
             let directory = self.0.directory.clone();
             let written = tokio::task::spawn_blocking(move || file::write(&directory, &kept)).await;
             if let Err(error) = written.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
                 self.board().keep_again();
                 tracing::error!("alerts cannot be kept: {error}; it is tried again");
+                result = Err(error);
             }
             self.0.waiting.notify_one();
         }
@@ -110,11 +113,11 @@ impl Alerts {
         for event in events {
             self.0.events.tell(event);
         }
-        done
+        result
     }
 
     /// Notes that somebody sees to it; false if there is no such alert.
-    pub async fn acknowledge(&self, id: &str, who: &str) -> bool {
+    pub async fn acknowledge(&self, id: &str, who: &str) -> std::io::Result<bool> {
         let now = Moment::now();
         let event = || Event::AlertAcknowledged { alert: id.to_owned(), who: who.to_owned() };
         self.change(|board| {
@@ -125,7 +128,7 @@ impl Alerts {
     }
 
     /// Tells nobody of it until then; false if there is no such alert.
-    pub async fn mute(&self, id: &str, who: &str, until: Moment) -> bool {
+    pub async fn mute(&self, id: &str, who: &str, until: Moment) -> std::io::Result<bool> {
         let event =
             || Event::AlertMuted { alert: id.to_owned(), who: who.to_owned(), until: until.to_string() };
         self.change(|board| {
@@ -136,7 +139,7 @@ impl Alerts {
     }
 
     /// Lets it be told again; false if there is no such alert.
-    pub async fn unmute(&self, id: &str, who: &str) -> bool {
+    pub async fn unmute(&self, id: &str, who: &str) -> std::io::Result<bool> {
         let event = || Event::AlertUnmuted { alert: id.to_owned(), who: who.to_owned() };
         self.change(|board| {
             let there = board.mute(id, None);

@@ -324,3 +324,30 @@ fn limits_of_ones_own_are_kept_too() {
     assert_eq!(subjects(&sent), ["[san1] warning: Usage of pools of pool tank: 60.0 %, above 50.0 %"]);
     assert_eq!(bed.level("half:other"), None);
 }
+
+/// Who acknowledged an alert was told that it is so though it could not be kept: a restart would have forgotten it.
+#[test]
+fn an_acknowledgement_that_cannot_be_kept_is_not_confirmed() {
+    let mut bed = Bed::new();
+    for _ in 0..40 {
+        bed.look(1);
+    }
+    let kept = bed.board.to_keep().unwrap();
+    let id = kept.alerts.keys().next().unwrap().clone();
+    let directory = tempfile::tempdir().unwrap();
+    file::write(directory.path(), &kept).unwrap();
+    let events = crate::events::Events::open(directory.path()).unwrap();
+    let alerts = super::Alerts::open(directory.path(), events.clone()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert!(runtime.block_on(alerts.acknowledge(&id, "alice")).unwrap());
+    assert!(!runtime.block_on(alerts.acknowledge("no such", "alice")).unwrap());
+    // Nothing can be renamed to what is a directory.
+    let path = directory.path().join(file::ALERTS_FILE);
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(runtime.block_on(alerts.unmute(&id, "alice")).is_err());
+    std::fs::remove_dir(&path).unwrap();
+    assert!(runtime.block_on(alerts.unmute(&id, "alice")).unwrap(), "and it is tried again");
+    assert!(file::read(directory.path()).unwrap().alerts[&id].acknowledged.is_some());
+    events.close();
+}

@@ -1,7 +1,7 @@
 //! Webhooks: a change is sent by POST, as JSON.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -85,19 +85,19 @@ impl Url {
 /// Sends JSON; when this returns it was taken. The error is the end of a sentence, without the path.
 pub(super) async fn post(url: &Url, body: &serde_json::Value) -> Result<(), String> {
     let host = &url.host;
-    match tokio::time::timeout(PATIENCE, exchange(url, body)).await {
+    match tokio::time::timeout(PATIENCE, exchange(url, body, Path::new(ROOTS))).await {
         Ok(done) => done.map_err(|why| format!("{host}: {why}")),
         Err(_) => Err(format!("{host} did not answer within {} seconds", PATIENCE.as_secs())),
     }
 }
 
-async fn exchange(url: &Url, body: &serde_json::Value) -> Result<(), String> {
+async fn exchange(url: &Url, body: &serde_json::Value, roots: &Path) -> Result<(), String> {
     let said = |error: &dyn fmt::Display| error.to_string();
     let stream = TcpStream::connect((url.host.as_str(), url.port)).await.map_err(|error| said(&error))?;
     if !url.is_encrypted {
         return converse(url, body, stream).await;
     }
-    let trust = Trust::Roots(PathBuf::from(ROOTS));
+    let trust = Trust::Roots(roots.to_owned());
     let tls = tokio::task::spawn_blocking(move || config(&trust)).await.map_err(|error| said(&error))?;
     let tls = tls.map_err(|error| said(&error))?;
     let name = ServerName::try_from(url.host.clone()).map_err(|error| said(&error))?;
@@ -132,4 +132,54 @@ where
     };
     let status = response.map_err(|error| error.to_string())?.status();
     if status.is_success() { Ok(()) } else { Err(format!("it answers {status}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moment::Moment;
+    use crate::tls::{self, Files};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    /// Takes one message with a certificate that was made in `data`, and gives what it was; nothing if the sender went away.
+    async fn take(listener: TcpListener, data: &Path) -> Option<String> {
+        let files = Files::made(data).expect("a certificate was made");
+        let acceptor = TlsAcceptor::from(tls::server(&files).unwrap());
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = acceptor.accept(stream).await.ok()?;
+        let mut bytes = vec![0; 4096];
+        let mut taken = 0;
+        while !bytes[..taken].ends_with(b"}") {
+            taken += stream.read(&mut bytes[taken..]).await.ok().filter(|&count| count > 0)?;
+        }
+        stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").await.ok()?;
+        stream.shutdown().await.ok();
+        Some(String::from_utf8_lossy(&bytes[..taken]).into_owned())
+    }
+
+    #[tokio::test]
+    async fn only_a_server_whom_a_root_vouches_for_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (own, other) = (folder.path().join("own"), folder.path().join("other"));
+        for data in [&own, &other] {
+            tls::make(data, &["localhost".to_owned()], Moment::now()).unwrap();
+        }
+        let body = serde_json::json!({ "level": "critical" });
+        for (roots, is_told) in [(&own, true), (&other, false)] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("https://localhost:{}/s3cret", listener.local_addr().unwrap().port());
+            let url = Url::read(&url).unwrap();
+            let roots = Files::made(roots).unwrap().certificate;
+            let (taken, sent) = tokio::join!(take(listener, &own), exchange(&url, &body, &roots));
+            assert_eq!((taken.is_some(), sent.is_ok()), (is_told, is_told), "{sent:?}");
+            if let Some(text) = taken {
+                assert!(
+                    text.starts_with("POST /s3cret HTTP/1.1") && text.ends_with(r#"{"level":"critical"}"#)
+                );
+            }
+            assert!(sent.err().is_none_or(|why| why.contains("ertificate") && !why.contains("s3cret")));
+        }
+    }
 }

@@ -24,7 +24,8 @@ use crate::collect::{Cores, shares};
 pub(super) async fn all(State(context): State<Context>) -> Result<Json<Activity>, Problem> {
     let (cores, lately) = look(&context).await?;
     let volume = |(figures, lately): (&Figures, &Followed)| VolumeActivity {
-        sessions: cores.users.iter().filter(|user| user.volumes.contains(&figures.place)).count() as u64,
+        sessions: cores.visitors.users.iter().filter(|user| user.volumes.contains(&figures.place)).count()
+            as u64,
         ..of(figures, lately)
     };
     let volumes = cores.volumes.iter().zip(&lately).map(volume).collect();
@@ -104,18 +105,12 @@ fn times(figures: &Figures, lately: &Followed) -> Times {
 mod tests {
     use super::*;
     use plane::layers::{Alike, Spent};
-    use plane::volume::meter::VerbFigures;
+    use plane::meter::VerbFigures;
 
     #[test]
     fn each_layer_has_its_part_of_the_mean_and_of_the_slowest() {
-        let mut figures = Figures {
-            place: 0,
-            name: "demo".to_owned(),
-            verbs: Default::default(),
-            in_flight: 2,
-            layers: vec![("limit", Spent::default()), ("disk", Spent::default())],
-            followed: Followed::default(),
-        };
+        let layers = vec![("limit", Spent::default()), ("disk", Spent::default())];
+        let mut figures = Figures { in_flight: 2, layers, ..Figures::new(0, "demo") };
         figures.verbs[Verb::Flush as usize] = VerbFigures { requests: 3, ..VerbFigures::default() };
         figures.verbs[Verb::Write as usize] = VerbFigures { requests: 4, bytes: 8, ..VerbFigures::default() };
         let alike = |bucket, requests, own: [u64; 2]| Alike { bucket, requests, own: own.to_vec() };

@@ -144,6 +144,13 @@ fn done(step: String) -> Json<Done> {
     Json(Done { steps: vec![step] })
 }
 
+/// It is so until the next start, and perhaps for longer: who asked has to know that nobody can promise it.
+#[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
+fn not_kept(error: std::io::Error) -> Problem {
+    Problem::unavailable(format!("that cannot be kept now: {error}"))
+        .hint("look at the data directory of the node: it is tried again with the next look")
+}
+
 fn missing(id: &str) -> Problem {
     let shown: String = id.chars().take(64).collect();
     Problem::not_found(format!("there is no alert {shown}")).hint("`fels alert list --all` shows all of them")
@@ -168,7 +175,7 @@ pub(super) async fn acknowledge(
     Body(NoWish {}): Body<NoWish>,
 ) -> Result<Json<Done>, Problem> {
     let who = actor.to_string();
-    if alerts.acknowledge(&id, &who).await {
+    if alerts.acknowledge(&id, &who).await.map_err(not_kept)? {
         return Ok(done(format!("{who} sees to {id}: nobody is reminded of it any more")));
     }
     Err(missing(&id))
@@ -199,7 +206,7 @@ pub(super) async fn mute(
         )));
     }
     let until = Moment::now().after(seconds);
-    if alerts.mute(&id, &actor.to_string(), until).await {
+    if alerts.mute(&id, &actor.to_string(), until).await.map_err(not_kept)? {
         return Ok(done(format!("nobody is told of {id} until {until}")));
     }
     Err(missing(&id))
@@ -223,7 +230,7 @@ pub(super) async fn unmute(
     Names(id): Names<String>,
     Body(NoWish {}): Body<NoWish>,
 ) -> Result<Json<Done>, Problem> {
-    if alerts.unmute(&id, &actor.to_string()).await {
+    if alerts.unmute(&id, &actor.to_string()).await.map_err(not_kept)? {
         return Ok(done(format!("{id} is told again")));
     }
     Err(missing(&id))

@@ -52,6 +52,8 @@ pub(super) struct Which {
     pool: Option<String>,
     /// Only those of this volume.
     volume: Option<String>,
+    /// Only those that have this in their name, their sentence or one of their fields, however it is spelt.
+    text: Option<String>,
 }
 
 /// Which events a stream has, and from where on.
@@ -79,6 +81,8 @@ struct Filter {
     event: Option<String>,
     severity: Option<Severity>,
     fields: Vec<(&'static str, String)>,
+    /// In lower case.
+    text: Option<String>,
 }
 
 impl Filter {
@@ -92,7 +96,7 @@ impl Filter {
             return Err(Problem::bad_request(format!("there is no event `{shown}`"))
                 .hint("docs/formats/events.md has all of them"));
         }
-        Ok(Filter { event, severity, fields: Vec::new() })
+        Ok(Filter { event, severity, ..Filter::default() })
     }
 
     fn wants(&self, record: &Record) -> bool {
@@ -102,7 +106,15 @@ impl Filter {
         self.event.as_ref().is_none_or(|name| *name == record.event)
             && self.severity.is_none_or(|least| record.severity() >= least)
             && self.fields.iter().all(is)
+            && self.text.as_ref().is_none_or(|text| has(record, text))
     }
+}
+
+/// Whether an event has a text somewhere that people read.
+fn has(record: &Record, text: &str) -> bool {
+    let fields = record.fields.values().filter_map(|value| value.as_str());
+    let mut read = [record.event.as_str(), record.sentence.as_str()].into_iter().chain(fields);
+    read.any(|words| words.to_lowercase().contains(text))
 }
 
 fn wrong(why: String) -> Problem {
@@ -136,6 +148,7 @@ pub(super) async fn list(
     let mut filter = Filter::new(which.event, which.severity.as_deref())?;
     filter.fields.extend(which.pool.map(|pool| ("pool", pool)));
     filter.fields.extend(which.volume.map(|volume| ("volume", volume)));
+    filter.text = which.text.map(|text| text.to_lowercase());
     let read = move || events.read(limit, which.before, |record| filter.wants(record));
     let read = tokio::task::spawn_blocking(read).await;
     let read = read.unwrap_or_else(|error| Err(std::io::Error::other(error)));

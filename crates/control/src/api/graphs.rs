@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use chart::{Lines, Theme};
 use monitor::graph::{self, Span};
 
-use super::model::{Graph, GraphData, GraphTheme, Graphs, Pictured};
+use super::model::{Graph, GraphData, GraphTheme, Graphs, GraphsAsked, Pictured};
 use super::wish::{Asked, Names};
 use super::{Context, Problem};
 
@@ -20,16 +20,32 @@ const ALONE: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancest
 
 /// Lists the graphs of everything that was measured.
 #[utoipa::path(
-    get, path = "/v1/graphs", tag = "graphs",
+    get, path = "/v1/graphs", tag = "graphs", params(GraphsAsked),
     responses(
         (status = 200, body = Graphs),
+        (status = 400, body = Problem, description = "The request is not understood."),
         (status = 503, body = Problem, description = "The history cannot be read now.")
     )
 )]
-pub(super) async fn list(State(context): State<Context>) -> Result<Json<Graphs>, Problem> {
-    let all = context.observer().look_back(|history| graph::all(history.series().iter().map(String::as_str)));
-    let graphs = all.await.ok_or_else(unread)?;
-    Ok(Json(Graphs { graphs: graphs.iter().map(Graph::of).collect() }))
+pub(super) async fn list(
+    State(context): State<Context>,
+    Asked(asked): Asked<GraphsAsked>,
+) -> Result<Json<Graphs>, Problem> {
+    let wanted: Vec<_> = [("volume", asked.volume), ("pool", asked.pool)]
+        .into_iter()
+        .filter_map(|(label, name)| Some((label, name?)))
+        .collect();
+    let work = context.observer().look_back(move |history| {
+        let series = history.series();
+        // Of ten thousand series those of one volume are few.
+        let may_be = |series: &&str| {
+            wanted.iter().all(|(label, name)| series.contains(label) && series.contains(name))
+        };
+        let graphs = graph::all(series.iter().map(String::as_str).filter(may_be));
+        let is = |graph: &graph::Graph| wanted.iter().all(|of| graph.subject.contains(of));
+        graphs.iter().filter(|graph| is(graph)).map(Graph::of).collect()
+    });
+    Ok(Json(Graphs { graphs: work.await.ok_or_else(unread)? }))
 }
 
 /// Tells what is on a graph.
@@ -51,8 +67,9 @@ pub(super) async fn data(
     Names((name, span)): Names<(String, String)>,
 ) -> Result<Json<GraphData>, Problem> {
     let span = Span::of(&span).ok_or_else(|| no_span(&span))?;
-    let lines = drawn(&context, name.clone(), span, |lines| lines.reduced(TOLD_SLOTS)).await?;
-    Ok(Json(GraphData::of(name, span, lines)))
+    let of = name.clone();
+    let told = drawn(&context, name, span, move |lines| GraphData::of(of, span, &lines, TOLD_SLOTS));
+    Ok(Json(told.await?))
 }
 
 /// Draws a graph, as SVG.

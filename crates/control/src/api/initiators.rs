@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::State;
 
-use super::model::{Connection, Initiator, Initiators, Session};
+use super::model::{Connection, Initiator, Initiators, Io, Session};
 use super::{Context, Problem};
 use crate::collect::Cores;
 
@@ -29,12 +29,13 @@ fn of(cores: Cores) -> Vec<Initiator> {
         figures.map(|figures| figures.name.clone())
     };
     let mut initiators: BTreeMap<(&str, String), Vec<Session>> = BTreeMap::new();
-    for user in cores.users {
+    for user in cores.visitors.users {
         let session = Session {
             id: user.id,
             volumes: user.volumes.iter().filter_map(name).collect(),
             connections: user.connections.into_iter().map(|(from, to)| Connection { from, to }).collect(),
             shard: user.shard,
+            io: Io::of(user.counts, user.in_flight as u64),
         };
         initiators.entry((user.protocol, user.initiator)).or_default().push(session);
     }

@@ -82,6 +82,10 @@ pub(super) async fn cancel(
             )
             .hint(format!("fels pool offline {} {slot}   takes the member out instead", job.pool)));
         }
+        JobKind::Destroy => {
+            return Err(Problem::refused("nobody has the volume any more: what is left of it is of no use")
+                .hint(format!("fels job wait {id}   waits for the end")));
+        }
         JobKind::Change => {
             return Err(Problem::refused(
                 "a change is made to its end: half of one would be worse than none",
@@ -132,7 +136,17 @@ fn of(pool: &Pool) -> Vec<Job> {
         progress: member.progress.unwrap_or_default(),
         ..Job::begun(format!("give the member in slot {} of pool {} what it lacks", member.slot, pool.name))
     });
-    rebuilds.chain(pool.scrub.runs.then(|| scrub(pool))).collect()
+    let destroyed = pool.volumes.iter().filter_map(|volume| {
+        Some(Job {
+            id: format!("destroy:{}:{}", pool.name, volume.name),
+            kind: JobKind::Destroy,
+            pool: pool.name.clone(),
+            volume: volume.name.clone(),
+            progress: volume.destroying?,
+            ..Job::begun(format!("destroy the bytes of volume {} on pool {}", volume.name, pool.name))
+        })
+    });
+    rebuilds.chain(pool.scrub.runs.then(|| scrub(pool))).chain(destroyed).collect()
 }
 
 fn scrub(pool: &Pool) -> Job {

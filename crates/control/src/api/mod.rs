@@ -18,6 +18,8 @@ mod guard;
 mod http;
 mod initiators;
 mod jobs;
+pub mod lab;
+pub mod limits;
 mod listener;
 mod metrics;
 pub mod model;
@@ -41,6 +43,7 @@ pub use audit::Entries;
 pub use events::Happened;
 pub(crate) use http::harden;
 pub use http::{HttpError, exposure};
+pub(crate) use pools::joining;
 pub use problem::Problem;
 pub use router::{ApiDocument, document, router};
 pub use server::{ApiError, SOCKET_FILE, Server, start};
@@ -48,7 +51,7 @@ pub use server::{ApiError, SOCKET_FILE, Server, start};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use plane::pool::{Assembled, Handle, Place};
+use plane::pool::{Assembled, Handle, Place, Pools};
 use plane::shard::Peers;
 
 use axum::Json;
@@ -66,13 +69,11 @@ use crate::observe::Observer;
 pub struct Context(Arc<Inner>);
 
 struct Inner {
-    pools: Arc<[Assembled]>,
+    pools: Pools,
     peers: Peers,
     observer: Observer,
     jobs: jobs::Registry,
     administration: Arc<Administration>,
-    /// Where the node listens.
-    portals: plane::core::Portals,
     telling: Telling,
     /// Changes are made one after the other.
     turn: Arc<tokio::sync::Mutex<()>>,
@@ -149,46 +150,30 @@ impl FromRef<House> for Access {
 }
 
 impl Context {
-    /// Of a node with these pools, whose first shard opens members, which listens on these portals and sees this of itself.
+    /// Of a node with these pools, whose first shard opens members, and which sees this of itself.
     pub fn new(
-        pools: Arc<[Assembled]>,
+        pools: Pools,
         peers: Peers,
         administration: Arc<Administration>,
-        portals: plane::core::Portals,
         observer: Observer,
         telling: Telling,
     ) -> Context {
         // Without one, places are told as the configuration has them.
         let directory = std::env::current_dir().unwrap_or_default();
         let (turn, jobs) = (Arc::default(), jobs::Registry::default());
-        Context(Arc::new(Inner {
-            pools,
-            peers,
-            observer,
-            jobs,
-            administration,
-            portals,
-            telling,
-            turn,
-            directory,
-        }))
+        Context(Arc::new(Inner { pools, peers, observer, jobs, administration, telling, turn, directory }))
     }
 
     fn administration(&self) -> &Administration {
         &self.0.administration
     }
 
-    fn portals(&self) -> &plane::core::Portals {
-        &self.0.portals
+    fn pools(&self) -> Vec<Arc<Assembled>> {
+        self.0.pools.list()
     }
 
-    fn pools(&self) -> &[Assembled] {
-        &self.0.pools
-    }
-
-    fn pool(&self, name: &str) -> Result<&Assembled, Problem> {
-        let pool = self.pools().iter().find(|pool| pool.pool().shared().name == name);
-        pool.ok_or_else(|| problem::no_pool(name, self.pools()))
+    fn pool(&self, name: &str) -> Result<Arc<Assembled>, Problem> {
+        self.0.pools.find(name).ok_or_else(|| problem::no_pool(name, &self.pools()))
     }
 
     /// Makes a change to its end, whether or not who asked for it still waits: half of one would be worse than none.

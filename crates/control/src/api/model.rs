@@ -3,10 +3,12 @@
 mod activity;
 mod desired;
 mod graphs;
+mod io;
 
 pub use activity::*;
 pub use desired::*;
 pub use graphs::*;
+pub use io::Io;
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -53,6 +55,9 @@ pub struct Pool {
     pub scrub: Scrub,
     /// The volumes on it.
     pub volumes: Vec<PoolVolume>,
+    /// What volumes have asked of it since the node was started; only where pools are asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<Io>,
 }
 
 /// How a pool is, in a word.
@@ -97,6 +102,9 @@ pub struct Member {
     /// Microseconds that it took to answer writes of late, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_us: Option<u64>,
+    /// What the slot was asked for since the node was started, whatever for; only where pools are asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io: Option<Io>,
 }
 
 /// A member that waits for another one to fail.
@@ -176,12 +184,15 @@ pub struct Scrub {
 }
 
 /// A volume on a pool.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PoolVolume {
     /// Its name.
     pub name: String,
     /// Its size.
     pub size_bytes: u64,
+    /// How far that is, if nobody has it any more and its bytes are being destroyed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destroying: Option<Progress>,
 }
 
 /// What goes on in the background, or went on.
@@ -229,6 +240,9 @@ pub struct Job {
     /// To which of its slots.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<usize>,
+    /// To which of its volumes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub volume: String,
     /// How far it is; 0 of 0 where nobody knows.
     pub progress: Progress,
 }
@@ -247,6 +261,7 @@ impl Job {
             can_be_ended: false,
             pool: String::new(),
             slot: None,
+            volume: String::new(),
             progress: Progress::default(),
         }
     }
@@ -274,6 +289,8 @@ pub enum JobKind {
     Scrub,
     /// Gives a member what it lacks.
     Rebuild,
+    /// Destroys the bytes of a volume that was deleted.
+    Destroy,
     /// Makes what somebody has asked for.
     Change,
 }
@@ -360,6 +377,9 @@ pub struct Session {
     pub connections: Vec<Connection>,
     /// The core on which it lives.
     pub shard: usize,
+    /// What was done for the connections that it has now.
+    #[serde(default)]
+    pub io: Io,
 }
 
 /// A connection.

@@ -13,7 +13,8 @@ pub(super) async fn list(State(context): State<Context>) -> Json<PortalList> {
 }
 
 pub(super) fn all(context: &Context) -> Vec<Portal> {
-    let portals = context.portals();
+    let state = context.administration().state();
+    let portals = &state.portals;
     let of = |protocol: &str, address: String| Portal { protocol: protocol.to_owned(), address };
     let lists = [
         ("iscsi", &portals.iscsi),

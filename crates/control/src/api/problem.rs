@@ -5,6 +5,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use plane::pool::{AdmitError, Assembled, Refusal};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 use crate::administration::ChangeError;
@@ -135,6 +136,11 @@ impl Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The node cannot do that now", detail)
     }
 
+    /// Whether nobody knows the end of what was asked for.
+    pub(super) fn is_late(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE.as_u16()
+    }
+
     /// It was asked for, and did not happen in time.
     pub(super) fn late(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "late", "The node did not answer in time", detail)
@@ -203,7 +209,7 @@ fn wrong_fields(errors: &ConfigErrors, fields: &[Option<String>]) -> Box<[WrongF
 }
 
 /// There is no pool of that name.
-pub(super) fn no_pool(name: &str, pools: &[Assembled]) -> Problem {
+pub(super) fn no_pool(name: &str, pools: &[Arc<Assembled>]) -> Problem {
     // As long as a name can be; more of what somebody sent is of no use to him.
     let shown: String = name.chars().take(64).collect();
     let names: Vec<_> = pools.iter().take(16).map(|pool| pool.pool().shared().name.clone()).collect();

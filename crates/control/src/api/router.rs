@@ -16,8 +16,8 @@ use super::guard::{Guard, guard};
 use super::ways::{Ways, describe};
 use super::wish::MAX_BODY_BYTES;
 use super::{
-    Context, House, Problem, activity, alerts, audit, configuration, events, graphs, initiators, jobs,
-    metrics, model, people, pools, portals, status, volumes,
+    Context, House, Problem, activity, alerts, audit, configuration, events, graphs, initiators, jobs, lab,
+    limits, metrics, model, people, pools, portals, status, volumes,
 };
 
 /// How long a request may take: longer than a member may be silent before it is out.
@@ -35,6 +35,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
         pools::list,
         pools::one,
         pools::create::create,
+        pools::create::remove,
         pools::scrub::start,
         pools::scrub::stop,
         pools::extend::extend,
@@ -66,11 +67,14 @@ const DEADLINE: Duration = Duration::from_secs(45);
         events::list,
         events::stream,
         alerts::list,
+        limits::list,
         alerts::test,
         alerts::acknowledge,
         alerts::mute,
         alerts::unmute,
         initiators::list,
+        lab::list,
+        lab::one,
         people::login::login,
         people::login::logout,
         people::setup::look,
@@ -98,6 +102,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
         (name = "node", description = "The node as a whole."),
         (name = "graphs", description = "What was measured, for two years."),
         (name = "alerts", description = "What has crossed a limit, and who is told."),
+        (name = "lab", description = "What the lab measured."),
         (name = "jobs", description = "What goes on in the background."),
         (name = "people", description = "Who may administer the node, and what they did."),
         (name = "about", description = "The API itself.")
@@ -124,6 +129,7 @@ pub(super) fn ways() -> Ways {
         .get("/v1/pools", VIEWER, pools::list)
         .post("/v1/pools", OPERATOR, pools::create::create)
         .get("/v1/pools/{pool}", VIEWER, pools::one)
+        .delete("/v1/pools/{pool}", OPERATOR, pools::create::remove)
         .post("/v1/pools/{pool}/scrub", OPERATOR, pools::scrub::start)
         .delete("/v1/pools/{pool}/scrub", OPERATOR, pools::scrub::stop)
         .post("/v1/pools/{pool}/members", OPERATOR, pools::extend::extend)
@@ -159,11 +165,14 @@ pub(super) fn ways() -> Ways {
         .get("/v1/events", VIEWER, events::list)
         .get("/v1/events/stream", VIEWER, events::stream)
         .get("/v1/alerts", VIEWER, alerts::list)
+        .get("/v1/alerts/limits", VIEWER, limits::list)
         .post("/v1/alerts/test", OPERATOR, alerts::test)
         .post("/v1/alerts/{alert}/ack", OPERATOR, alerts::acknowledge)
         .post("/v1/alerts/{alert}/mute", OPERATOR, alerts::mute)
         .post("/v1/alerts/{alert}/unmute", OPERATOR, alerts::unmute)
         .get("/v1/initiators", VIEWER, initiators::list)
+        .get("/v1/lab", VIEWER, lab::list)
+        .get("/v1/lab/{report}", VIEWER, lab::one)
         .post("/v1/login", Least::Anybody, people::login::login)
         .post("/v1/logout", VIEWER, people::login::logout)
         .get("/v1/setup", Least::Anybody, people::setup::look)

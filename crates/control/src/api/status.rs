@@ -2,10 +2,12 @@
 
 use axum::Json;
 use axum::extract::State;
+use monitor::limit::Level;
 
 use super::model::{Finding, Health, NodeStatus, Pool, PoolState};
 use super::{Context, pools, portals};
 use crate::administration::State as Wished;
+use crate::alerts::Entry;
 use crate::diff::diff;
 use crate::plan::served;
 
@@ -15,7 +17,8 @@ pub(super) async fn look(State(context): State<Context>) -> Json<NodeStatus> {
     let state = context.administration().state();
     let pools = pools::look(&context);
     let mut findings: Vec<_> = pools.iter().flat_map(of_pool).collect();
-    findings.extend(of_alerts(&context));
+    let alerts = of_alerts(&context, &mut findings);
+    findings.extend(alerts);
     findings.extend(of_wishes(&context, &state));
     // Those that are equally bad stay in their order.
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.state));
@@ -40,15 +43,23 @@ fn sentence(health: Health, findings: &[Finding], volumes: usize) -> String {
         (Health::Ok, ..) => "all is well".to_owned(),
         (Health::Warning, 1, _) => "there is something to be seen to".to_owned(),
         (Health::Warning, count, _) => format!("there are {count} things to be seen to"),
-        (Health::Critical, ..) => "data is lost, or cannot be had".to_owned(),
+        (Health::Critical, ..) if findings.iter().any(is_of_data) => {
+            "data is lost, or cannot be had".to_owned()
+        }
+        (Health::Critical, ..) => "something has to be done now".to_owned(),
     }
+}
+
+/// Whether it is not a limit that was crossed, but what limits are there to prevent.
+fn is_of_data(finding: &Finding) -> bool {
+    finding.state == Health::Critical && finding.alert.is_none()
 }
 
 fn of_pool(pool: &Pool) -> Vec<Finding> {
     let name = &pool.name;
     let finding = |state, hint: String| {
         let sentence = format!("pool {name}: {}", pool.sentence);
-        Finding { state, sentence, hint, pool: Some(name.clone()), volume: None }
+        Finding { state, sentence, hint, pool: Some(name.clone()), volume: None, alert: None }
     };
     let mut findings = Vec::new();
     match pool.state {
@@ -72,6 +83,7 @@ fn of_pool(pool: &Pool) -> Vec<Finding> {
             hint: "the log names them; writing them again, as from a backup, makes them good".to_owned(),
             pool: Some(name.clone()),
             volume: None,
+            alert: None,
         });
     }
     findings
@@ -80,21 +92,34 @@ fn of_pool(pool: &Pool) -> Vec<Finding> {
 /// What pools say of themselves, and say better.
 const OF_POOLS: [&str; 2] = ["pool-degraded", "block-unrepairable"];
 
-/// What has crossed a limit, unless somebody sees to it or wants to hear nothing of it.
-fn of_alerts(context: &Context) -> Vec<Finding> {
+/// What has crossed a limit, unless nobody wants to hear of it. What a pool says of itself is not said twice, but is as bad as its limit.
+fn of_alerts(context: &Context, said: &mut [Finding]) -> Vec<Finding> {
     let alerts = context.alerts().list().into_iter();
-    let open = alerts
-        .filter(|(_, entry)| entry.level.is_bad() && entry.acknowledged.is_none() && entry.muted.is_none());
-    open.filter(|(_, entry)| !OF_POOLS.contains(&entry.rule.as_str()))
-        .map(|(id, entry)| Finding {
-            // No data is lost by it.
-            state: Health::Warning,
-            sentence: entry.sentence,
-            pool: None,
-            volume: None,
-            hint: format!("{}; if somebody sees to it: fels alert ack {id}", entry.hint),
-        })
-        .collect()
+    let mut findings = Vec::new();
+    for (id, entry) in alerts.filter(|(_, entry)| entry.level.is_bad() && entry.muted.is_none()) {
+        let pool = id.strip_prefix(entry.rule.as_str()).and_then(|rest| rest.strip_prefix(':'));
+        let is_of_pool = pool.is_some() && OF_POOLS.contains(&entry.rule.as_str());
+        match said.iter_mut().find(|finding| is_of_pool && finding.pool.as_deref() == pool) {
+            Some(finding) => raise(finding, id, entry.level),
+            None => findings.push(of_alert(id, entry)),
+        }
+    }
+    findings
+}
+
+fn raise(finding: &mut Finding, id: String, level: Level) {
+    if level == Level::Critical && finding.state == Health::Warning {
+        (finding.state, finding.alert) = (Health::Critical, Some(id));
+    }
+}
+
+fn of_alert(id: String, entry: Entry) -> Finding {
+    let hint = match entry.acknowledged {
+        Some(seen) => format!("{} sees to it; {}", seen.who, entry.hint),
+        None => format!("{}; if somebody sees to it: fels alert ack {id}", entry.hint),
+    };
+    let state = if entry.level == Level::Critical { Health::Critical } else { Health::Warning };
+    Finding { state, sentence: entry.sentence, hint, pool: None, volume: None, alert: Some(id) }
 }
 
 fn of_wishes(context: &Context, state: &Wished) -> Vec<Finding> {
@@ -106,9 +131,18 @@ fn of_wishes(context: &Context, state: &Wished) -> Vec<Finding> {
             hint,
             pool: None,
             volume: volume.cloned(),
+            alert: None,
         });
     };
     let path = context.told_path(context.administration().store().path());
+    if !state.running.monitoring {
+        warn(
+            None,
+            "the node does not monitor itself: no limit is watched, and nothing is kept for graphs"
+                .to_owned(),
+            "take `monitoring = false` out of the configuration, and start the node again".to_owned(),
+        );
+    }
     for (name, why) in &state.undone {
         warn(
             Some(name),
@@ -148,6 +182,7 @@ mod tests {
             hint: String::new(),
             pool: None,
             volume: None,
+            alert: None,
         };
         assert_eq!(sentence(Health::Ok, &[], 1), "all is well");
         assert!(sentence(Health::Ok, &[], 0).contains("fels volume create"));
@@ -156,8 +191,15 @@ mod tests {
             "there is something to be seen to"
         );
         assert_eq!(
-            sentence(Health::Warning, &[finding.clone(), finding], 1),
+            sentence(Health::Warning, &[finding.clone(), finding.clone()], 1),
             "there are 2 things to be seen to"
         );
+        let lost = Finding { state: Health::Critical, ..finding };
+        let limit = Finding { alert: Some("pool-full:tank".to_owned()), ..lost.clone() };
+        assert_eq!(
+            sentence(Health::Critical, std::slice::from_ref(&limit), 1),
+            "something has to be done now"
+        );
+        assert_eq!(sentence(Health::Critical, &[limit, lost], 1), "data is lost, or cannot be had");
     }
 }

@@ -240,7 +240,8 @@ fn settings(wish: &VolumeSettings) -> Result<Settings, Problem> {
 
 /// All volumes that are wished, and those that are served all the same.
 fn all(context: &Context, state: &Wished) -> Vec<Volume> {
-    let (wished, running) = (&state.document.config.volumes, &state.running.volumes);
+    let wished = state.wished().volumes;
+    let running = &state.running.volumes;
     let named_wished: HashMap<_, _> = wished.iter().map(|volume| (&volume.name, volume)).collect();
     let named_running: HashMap<_, _> = running.iter().map(|volume| (&volume.name, volume)).collect();
     let left = running.iter().filter(|volume| !named_wished.contains_key(&volume.name));
@@ -254,7 +255,7 @@ fn all(context: &Context, state: &Wished) -> Vec<Volume> {
 
 fn find(context: &Context, state: &Wished, name: &str) -> Option<Volume> {
     let named = |volumes: &'_ [Configured]| volumes.iter().find(|volume| volume.name == name).cloned();
-    let (wished, runs) = (named(&state.document.config.volumes), named(&state.running.volumes));
+    let (wished, runs) = (named(&state.wished().volumes), named(&state.running.volumes));
     let is_so = wished.is_some() && wished == runs;
     let steps = diff(&state.running, &state.document.config).unwrap_or_default();
     Some(view(context, state, &steps, &wished.or(runs)?, is_so))
@@ -293,6 +294,7 @@ fn view(context: &Context, state: &Wished, steps: &[Step], volume: &Configured, 
         allow: volume.allow.clone(),
         nbd: volume.nbd,
         subsystem: volume.nvme.is_offered.then(|| volume.nvme.subsystem_nqn()),
+        nsid: volume.nvme.nsid.filter(|_| volume.nvme.is_offered && volume.enabled),
         hosts: volume.nvme.hosts.clone(),
     }
 }

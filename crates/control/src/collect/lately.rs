@@ -40,14 +40,8 @@ mod tests {
     use plane::layers::Alike;
 
     fn figures(requests: u64) -> Figures {
-        Figures {
-            place: 3,
-            name: "demo".to_owned(),
-            verbs: Default::default(),
-            in_flight: 0,
-            layers: Vec::new(),
-            followed: Followed(vec![Alike { bucket: 9, requests, own: vec![requests] }]),
-        }
+        let followed = Followed(vec![Alike { bucket: 9, requests, own: vec![requests] }]);
+        Figures { followed, ..Figures::new(3, "demo") }
     }
 
     #[test]

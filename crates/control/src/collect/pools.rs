@@ -1,11 +1,38 @@
 //! Pools and their members.
 
-use monitor::metric::{Snapshot, table};
-use plane::pool::{Assembled, Handle, MemberState, MemberStatus, Status};
+use monitor::metric::{Family, Snapshot, table};
+use plane::meter::GaugeFigures;
+use plane::pool::{Assembled, Handle, MemberState, MemberStatus, PoolFigures, Status};
 
+use super::volumes::{NAMES, histogram};
 use crate::offline::survival::Survival;
 
-pub(super) fn add(snapshot: &mut Snapshot, pool: &Assembled) {
+/// Where what was asked of something goes: requests, bytes, times, queue and errors.
+pub(super) struct Asked {
+    operations: &'static Family,
+    bytes: &'static Family,
+    latency: &'static Family,
+    in_flight: &'static Family,
+    errors: &'static Family,
+}
+
+const OF_POOL: Asked = Asked {
+    operations: &table::POOL_OPERATIONS,
+    bytes: &table::POOL_BYTES,
+    latency: &table::POOL_LATENCY,
+    in_flight: &table::POOL_IN_FLIGHT,
+    errors: &table::POOL_ERRORS,
+};
+
+pub(super) const OF_MEMBER: Asked = Asked {
+    operations: &table::MEMBER_OPERATIONS,
+    bytes: &table::MEMBER_BYTES,
+    latency: &table::MEMBER_LATENCY,
+    in_flight: &table::MEMBER_IN_FLIGHT,
+    errors: &table::MEMBER_ERRORS,
+};
+
+pub(super) fn add(snapshot: &mut Snapshot, pool: &Assembled, figures: &PoolFigures) {
     let status = Handle::new(pool.pool().shared().clone()).status();
     let name = status.name.as_str();
     let used = status.bytes.saturating_sub(pool.free_bytes());
@@ -30,6 +57,29 @@ pub(super) fn add(snapshot: &mut Snapshot, pool: &Assembled) {
     snapshot.push(&table::POOL_WRITE_CACHE_SAFE, &[name], 1);
     for (slot, member) in status.members.iter().enumerate() {
         add_member(snapshot, &status, slot, member);
+    }
+    OF_POOL.add(snapshot, &[name], &figures.pool);
+    for (slot, asked) in figures.slots.iter().enumerate() {
+        OF_MEMBER.add(snapshot, &[name, &slot.to_string()], asked);
+    }
+}
+
+impl Asked {
+    pub(super) fn add(&self, snapshot: &mut Snapshot, labels: &[&str], figures: &GaugeFigures) {
+        let mut errors = 0;
+        for (verb, counted) in NAMES.iter().zip(&figures.verbs) {
+            let labels = [labels, &[*verb]].concat();
+            errors += counted.errors;
+            snapshot.push(self.operations, &labels, counted.requests);
+            if matches!(*verb, "read" | "write") {
+                snapshot.push(self.bytes, &labels, counted.bytes);
+            }
+            if matches!(*verb, "read" | "write" | "flush") {
+                snapshot.push(self.latency, &labels, histogram(counted));
+            }
+        }
+        snapshot.push(self.in_flight, labels, figures.in_flight);
+        snapshot.push(self.errors, labels, errors);
     }
 }
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use monitor::metric::{BUCKETS, Family, Histogram, Snapshot, Value, table};
+use plane::Verb;
 use plane::layers::{Alike, Followed, Spent};
-use plane::live::User;
+use plane::live::{User, Visitors};
+use plane::meter::{self, Counts, GaugeFigures, Times, VerbFigures};
+use plane::session::traffic::{Portal, PortalFigures, VerbCounts};
 use plane::volume::Figures;
-use plane::volume::meter::{self, Times, VerbFigures};
 
-use super::{Cores, process, volumes};
+use super::{Cores, portals, process, volumes};
 
 fn number(snapshot: &Snapshot, family: &'static Family, labels: &[&str]) -> Option<f64> {
     let is_it = |sample: &&monitor::metric::Sample| {
@@ -43,6 +45,7 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
         name: "demo".to_owned(),
         verbs: [read, write, none(), none(), none()],
         in_flight: 2,
+        busy: [(0, Duration::from_secs(1))].into(),
         layers: vec![("limit", spent(8)), ("disk", spent(6))],
         followed: Followed(vec![alike(7, 99, 0, 1000), alike(90, 1, 99_000, 0)]),
     };
@@ -53,12 +56,14 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
         volumes,
         connections: Vec::new(),
         shard: 0,
+        counts: VerbCounts::default(),
+        in_flight: 0,
     };
     let users =
         vec![user("iscsi", vec![4]), user("nvme", vec![3, 4]), user("nvme", vec![3]), user("iscsi", vec![])];
     let mut snapshot = Snapshot::new(0, Duration::ZERO);
     let lately = [figures.followed.clone()];
-    volumes::add(&mut snapshot, &Cores { volumes: vec![figures], users }, &lately);
+    volumes::add(&mut snapshot, &cores(figures, users), &lately);
     let number = |family, labels: &[&str]| number(&snapshot, family, labels);
     assert_eq!(number(&table::VOLUME_OPERATIONS, &["demo", "read"]), Some(3.0));
     assert_eq!(number(&table::VOLUME_BYTES, &["demo", "write"]), Some(2560.0));
@@ -76,6 +81,77 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
     assert_eq!((read.count(), read.mean_s()), (3, Some(0.002)));
     let Value::Histogram(write) = &latencies[1].value else { panic!("a histogram") };
     assert_eq!((write.count(), write.mean_s()), (5, Some(0.0)));
+}
+
+fn cores(figures: Figures, users: Vec<User>) -> Cores {
+    let visitors = Visitors { users, ..Visitors::default() };
+    Cores { volumes: vec![figures], visitors, pools: Vec::new() }
+}
+
+#[test]
+fn a_portal_is_told_with_all_that_came_by_it_and_the_busiest_initiators_by_name() {
+    let mut times = Box::<Times>::default();
+    times.buckets[meter::bucket(3_000_000)] = 2;
+    times.sum = 6_000_000;
+    let mut verbs = meter::Figures::default();
+    verbs[Verb::Write as usize] = VerbFigures { requests: 2, bytes: 1024, errors: 1, times: Some(times) };
+    verbs[Verb::Flush as usize] = VerbFigures { requests: 7, errors: 2, ..VerbFigures::default() };
+    let portal = Portal { protocol: "nbd", address: "[::1]:10809".to_owned() };
+    let mut visitors = Visitors::default();
+    visitors.ledger.portals = vec![PortalFigures { portal, connections: 3, in_flight: 4, verbs }];
+    for number in 0..portals::MAX_INITIATORS + 5 {
+        let mut counts = VerbCounts::default();
+        let bytes = number as u64 * 512;
+        counts[Verb::Read as usize] = Counts { requests: number as u64, bytes, errors: 1, nanoseconds: 0 };
+        visitors.ledger.initiators.insert(("nbd", format!("10.0.0.{number}")), counts);
+    }
+    let busiest = portals::MAX_INITIATORS + 4;
+    let user = |port: u16| User {
+        protocol: "nbd",
+        id: String::new(),
+        initiator: format!("10.0.0.{busiest}:{port}"),
+        volumes: vec![0],
+        connections: Vec::new(),
+        shard: 0,
+        counts: VerbCounts::default(),
+        in_flight: 0,
+    };
+    visitors.users = vec![user(1), user(2)];
+    let mut snapshot = Snapshot::new(0, Duration::ZERO);
+    portals::add(&mut snapshot, &visitors);
+    let number = |family, labels: &[&str]| number(&snapshot, family, labels);
+    let labels = ["nbd", "[::1]:10809"];
+    assert_eq!(number(&table::PORTAL_OPERATIONS, &[labels[0], labels[1], "flush"]), Some(7.0));
+    assert_eq!(number(&table::PORTAL_BYTES, &[labels[0], labels[1], "write"]), Some(1024.0));
+    assert_eq!(number(&table::PORTAL_ERRORS, &labels), Some(3.0));
+    assert_eq!(number(&table::PORTAL_CONNECTIONS, &labels), Some(3.0));
+    assert_eq!(number(&table::PORTAL_IN_FLIGHT, &labels), Some(4.0));
+    let latencies: Vec<_> = snapshot.of(&table::PORTAL_LATENCY).collect();
+    let Value::Histogram(write) = &latencies[1].value else { panic!("a histogram") };
+    assert_eq!((write.count(), write.mean_s()), (2, Some(0.003)));
+    let busiest = format!("10.0.0.{busiest}");
+    assert_eq!(number(&table::INITIATOR_SESSIONS, &["nbd", &busiest]), Some(2.0));
+    assert_eq!(number(&table::INITIATOR_ERRORS, &["nbd", &busiest]), Some(1.0));
+    assert_eq!(number(&table::INITIATORS_LEFT_OUT, &[]), Some(5.0));
+    assert_eq!(number(&table::INITIATOR_BYTES, &["nbd", "10.0.0.4", "read"]), None, "one of the idlest");
+    let series = snapshot.samples().iter().filter(|sample| sample.label("initiator").is_some()).count();
+    assert!(series <= 1000 && series == 6 * portals::MAX_INITIATORS, "{series}");
+}
+
+#[test]
+fn a_member_has_what_it_was_asked_for() {
+    let mut figures = GaugeFigures { in_flight: 2, ..GaugeFigures::default() };
+    figures.verbs[Verb::Read as usize] = VerbFigures { requests: 4, bytes: 4096, ..VerbFigures::default() };
+    figures.verbs[Verb::Write as usize] = VerbFigures { requests: 9, bytes: 99, errors: 1, times: None };
+    let mut snapshot = Snapshot::new(0, Duration::ZERO);
+    super::pools::OF_MEMBER.add(&mut snapshot, &["tank", "1"], &figures);
+    let number = |family, labels: &[&str]| number(&snapshot, family, labels);
+    assert_eq!(number(&table::MEMBER_OPERATIONS, &["tank", "1", "read"]), Some(4.0));
+    assert_eq!(number(&table::MEMBER_OPERATIONS, &["tank", "1", "write"]), Some(9.0));
+    assert_eq!(number(&table::MEMBER_BYTES, &["tank", "1", "write"]), Some(99.0));
+    assert_eq!(number(&table::MEMBER_ERRORS, &["tank", "1"]), Some(1.0));
+    assert_eq!(number(&table::MEMBER_IN_FLIGHT, &["tank", "1"]), Some(2.0));
+    assert_eq!(snapshot.of(&table::MEMBER_LATENCY).count(), 3);
 }
 
 #[test]

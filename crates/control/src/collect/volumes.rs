@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use monitor::metric::{BUCKETS, Histogram, Snapshot, table};
 use plane::layers::Followed;
+use plane::meter::{VERBS, VerbFigures};
 use plane::volume::Figures;
-use plane::volume::meter::{VERBS, VerbFigures};
 
 use super::Cores;
 
 /// As [`plane::Verb`] has them.
-const NAMES: [&str; VERBS] = ["read", "write", "flush", "discard", "write_zeroes"];
+pub(super) const NAMES: [&str; VERBS] = ["read", "write", "flush", "discard", "write_zeroes"];
 
 pub(super) fn add(snapshot: &mut Snapshot, cores: &Cores, lately: &[Followed]) {
     for (figures, lately) in cores.volumes.iter().zip(lately) {
@@ -36,8 +36,8 @@ fn volume(snapshot: &mut Snapshot, figures: &Figures) {
     snapshot.push(&table::VOLUME_IN_FLIGHT, &[name], figures.in_flight as u64);
 }
 
-/// Without times, everything was done in the turn in which it came.
-fn histogram(counted: &VerbFigures) -> Histogram {
+/// How long requests took. Without times, everything was done in the turn in which it came.
+pub(super) fn histogram(counted: &VerbFigures) -> Histogram {
     if let Some(times) = &counted.times {
         return Histogram::of(&times.buckets, u128::from(times.sum));
     }
@@ -70,7 +70,7 @@ pub(crate) fn shares(times: &[Duration]) -> Vec<f64> {
 fn sessions(snapshot: &mut Snapshot, figures: &Figures, cores: &Cores) {
     let mut counts: BTreeMap<&str, u64> =
         ["iscsi", "nvme", "nbd"].into_iter().map(|name| (name, 0)).collect();
-    for user in cores.users.iter().filter(|user| user.volumes.contains(&figures.place)) {
+    for user in cores.visitors.users.iter().filter(|user| user.volumes.contains(&figures.place)) {
         *counts.entry(user.protocol).or_default() += 1;
     }
     for (protocol, count) in counts {

@@ -10,6 +10,7 @@ use super::http::ReadHttp;
 use super::munin::ReadMunin;
 use super::nbd::ReadNbd;
 use super::node::Root;
+use super::nvme::MAX_NAMESPACES;
 use super::nvme::ReadNvme;
 use super::pool::Member;
 use super::volume::{Backing, ReadVolume, lexical};
@@ -18,9 +19,6 @@ use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-/// Namespaces of a subsystem: what one list of Identify shows.
-const MAX_NAMESPACES: usize = 1024;
 
 /// Checks that concern several sections.
 pub(super) fn whole(problems: &mut Problems<'_>, root: &Root, machine: Machine) {
@@ -187,6 +185,7 @@ fn nbd_socket(problems: &mut Problems<'_>, read: &ReadNbd, root: &Root) {
 /// A subsystem has no more namespaces than hosts can list, and somebody who may use all of them.
 fn subsystems(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
     let mut seen: HashMap<&str, (usize, Option<Vec<&str>>)> = HashMap::new();
+    numbers(problems, volumes);
     for read in volumes.iter().filter(|read| read.volume.nvme.is_offered) {
         let namespace = &read.volume.nvme;
         let (count, admitted) = seen.entry(&namespace.subsystem).or_default();
@@ -216,6 +215,25 @@ fn subsystems(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
             );
         }
         *admitted = Some(both);
+    }
+}
+
+/// A number of a subsystem is that of one volume.
+fn numbers(problems: &mut Problems<'_>, volumes: &[ReadVolume]) {
+    let mut seen: HashMap<(&str, u32), &str> = HashMap::new();
+    for read in volumes {
+        let namespace = &read.volume.nvme;
+        let Some(nsid) = namespace.nsid else { continue };
+        if let Some(other) = seen.insert((&namespace.subsystem, nsid), &read.volume.name) {
+            problems.add_hint(
+                read.name_span.clone(),
+                format!(
+                    "the volume `{other}` is the namespace {nsid} of the subsystem `{}` too",
+                    namespace.subsystem
+                ),
+                "give one of them another `nsid`, or none",
+            );
+        }
     }
 }
 

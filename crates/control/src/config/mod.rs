@@ -43,7 +43,7 @@ pub use key::{Key, reference_table, sections};
 pub use mail::{Mail, MailTls};
 pub use munin::Munin;
 pub use nbd::Nbd;
-pub use nvme::{NQN_PREFIX, Namespace, Nvme};
+pub use nvme::{MAX_NAMESPACES, NQN_PREFIX, Namespace, Nvme};
 pub use pool::{Member, Pool};
 pub use secret::Secret;
 pub use source::{field_at, without_secrets};
@@ -64,6 +64,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Shards, one thread and one ring each, 1 to 64.
     pub shards: usize,
+    /// Whether it measures itself, which history, graphs and limits live on.
+    pub monitoring: bool,
     /// The iSCSI target.
     pub iscsi: Iscsi,
     /// The NBD server, if there is to be one.

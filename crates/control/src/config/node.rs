@@ -32,6 +32,12 @@ pub(super) const KEYS: &[Key] = &[
         default: "one per core",
         says: "Threads that serve, each with a ring of its own.",
     },
+    Key {
+        name: "monitoring",
+        takes: "true or false",
+        default: "`true`",
+        says: "Whether the node measures itself every ten seconds. Without it there is no history, no graph, and no limit that anybody is told of; `/metrics` is still answered.",
+    },
     Key { name: "iscsi", takes: "the section `[iscsi]`", default: "its defaults", says: "The iSCSI target." },
     Key {
         name: "nbd",
@@ -88,6 +94,7 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) struct Root {
     pub data: PathBuf,
     pub shards: usize,
+    pub monitoring: bool,
     pub iscsi: ReadIscsi,
     pub nbd: Option<ReadNbd>,
     pub nvme: Option<ReadNvme>,
@@ -113,6 +120,7 @@ impl Root {
             .value("shards")
             .and_then(|value| value.integer(problems, "a number from 1 to 64", 1..=MAX_SHARDS))
             .unwrap_or_else(|| (machine.cores as u64).clamp(1, MAX_SHARDS));
+        let monitoring = table.value("monitoring").and_then(|value| value.boolean(problems)).unwrap_or(true);
         let iscsi = iscsi::read(problems, table.value("iscsi"));
         let nbd = nbd::read(problems, table.value("nbd"), &data);
         let nvme = nvme::read(problems, table.value("nvme"));
@@ -123,13 +131,14 @@ impl Root {
         let pools = pool::read_all(problems, table.value("pool"), &data);
         let volumes = volume::read_all(problems, table.value("volume"), &data);
         let shards = usize::try_from(shards).unwrap_or(1);
-        Self { data, shards, iscsi, nbd, nvme, http, munin, mail, alerts, pools, volumes }
+        Self { data, shards, monitoring, iscsi, nbd, nvme, http, munin, mail, alerts, pools, volumes }
     }
 
     pub fn into_config(self) -> Config {
         Config {
             data: self.data,
             shards: self.shards,
+            monitoring: self.monitoring,
             iscsi: self.iscsi.iscsi,
             nbd: self.nbd.map(|read| read.nbd),
             nvme: self.nvme.map(|read| read.nvme),

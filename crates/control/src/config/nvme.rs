@@ -116,6 +116,9 @@ fn portals(
     (listen, spans)
 }
 
+/// Namespaces of a subsystem: what one list of Identify shows.
+pub const MAX_NAMESPACES: usize = 1024;
+
 /// How a volume is offered over NVMe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Namespace {
@@ -125,6 +128,8 @@ pub struct Namespace {
     pub hosts: Vec<String>,
     /// Whether it is offered at all, where there is `[nvme]`.
     pub is_offered: bool,
+    /// Its number in the subsystem, if it has one already.
+    pub nsid: Option<u32>,
 }
 
 impl Namespace {
@@ -134,7 +139,7 @@ impl Namespace {
     }
 }
 
-/// The keys `subsystem`, `hosts` and `nvme` of a volume. `is_guarded`: it has `chap` or `allow`, which NVMe does not
+/// The keys `subsystem`, `nsid`, `hosts` and `nvme` of a volume. `is_guarded`: it has `chap` or `allow`, which NVMe does not
 /// know, so that being reachable over NVMe takes a word of its own and the names of hosts.
 pub(super) fn of_volume(
     problems: &mut Problems<'_>,
@@ -156,7 +161,10 @@ pub(super) fn of_volume(
             "name the hosts that may: hosts = [\"nqn...\"], each as in /etc/nvme/hostnqn",
         );
     }
+    let nsid =
+        table.value("nsid").and_then(|value| value.integer(problems, "1 to 1024", 1..=MAX_NAMESPACES as u64));
     Namespace {
+        nsid: nsid.and_then(|nsid| u32::try_from(nsid).ok()),
         subsystem: subsystem.unwrap_or_else(|| volume.to_owned()),
         hosts: hosts.map_or_else(Vec::new, |value| read_hosts(problems, value)),
         is_offered: wanted.map_or(!is_guarded, |(wanted, _)| wanted),

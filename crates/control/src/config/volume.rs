@@ -96,7 +96,13 @@ pub(super) const KEYS: &[Key] = &[
         name: "subsystem",
         takes: "a name, as `name`",
         default: "the volume's name",
-        says: "Its NVMe subsystem, `nqn.2026-11.internal.fels:SUBSYSTEM`. Volumes that share one have NSIDs in the order of the file.",
+        says: "Its NVMe subsystem, `nqn.2026-11.internal.fels:SUBSYSTEM`. Volumes that share one are its namespaces.",
+    },
+    Key {
+        name: "nsid",
+        takes: "1 to 1024",
+        default: "the next that no volume of the subsystem has",
+        says: "Its number in the subsystem (NSID), by which hosts know it. The node writes it down when its place in the file does not say it any more.",
     },
     Key {
         name: "hosts",

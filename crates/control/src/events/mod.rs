@@ -5,6 +5,7 @@
 //! log does not have, unless the disk fails.
 
 mod flood;
+mod initiators;
 mod pools;
 mod record;
 #[cfg(test)]
@@ -26,6 +27,7 @@ use self::flood::Flood;
 use crate::lines::{self, Lines, Shape};
 use crate::moment::Moment;
 
+pub(crate) use initiators::event as of_initiator;
 pub(crate) use pools::watch as watch_pools;
 
 /// How it is kept: some ten thousand events.

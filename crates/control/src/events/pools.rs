@@ -2,11 +2,10 @@
 //! and nothing is lost that lasts: what is counted is counted on.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use monitor::event::Event;
-use plane::pool::{Assembled, Handle, MemberState, MemberStatus, Status};
+use plane::pool::{Handle, MemberState, MemberStatus, Pools, Status};
 
 use super::Events;
 
@@ -14,13 +13,16 @@ use super::Events;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Tells what happens to pools, for as long as it is polled.
-pub(crate) async fn watch(pools: Arc<[Assembled]>, events: Events) {
+pub(crate) async fn watch(pools: Pools, events: Events) {
     let mut seen: HashMap<String, Status> = HashMap::new();
     let mut interval = tokio::time::interval(INTERVAL);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        for pool in pools.iter() {
+        let open = pools.list();
+        // One that is opened again counts anew.
+        seen.retain(|name, _| open.iter().any(|pool| pool.pool().shared().name == *name));
+        for pool in open {
             let now = Handle::new(pool.pool().shared().clone()).status();
             let before = seen.get(&now.name);
             for event in happened(before, &now) {

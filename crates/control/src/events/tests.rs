@@ -142,6 +142,7 @@ fn status(members: Vec<MemberStatus>) -> Status {
         repaired: 0,
         lost: 0,
         scrub: Scrub::default(),
+        erasing: Vec::new(),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::collect::Collector;
 
 /// Of a node without shards.
 fn observer(data: &Path) -> Observer {
-    Observer::new(Collector::new(Peers::new(0).0, [].into()), data)
+    Observer::new(Collector::new(Peers::new(0).0, plane::pool::Pools::default()), data)
 }
 
 /// A volume that has read so often.
@@ -83,7 +83,7 @@ fn snapshots_are_taken_when_the_clock_is_round_and_never_twice() {
 fn who_observes_ends_when_told_to() {
     let data = tempfile::tempdir().unwrap();
     let (peers, _mail) = Peers::new(1);
-    let observer = Observer::new(Collector::new(peers, [].into()), data.path());
+    let observer = Observer::new(Collector::new(peers, plane::pool::Pools::default()), data.path());
     let mut observing = Observing::start(observer, Duration::from_millis(20)).unwrap();
     observing.stop();
     observing.stop();

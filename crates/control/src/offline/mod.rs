@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use plane::pool::{
-    Assembled, MemberPlan, MemberStatus, Place, PoolCores, PoolError, PoolPlan, Seen, assemble, inspect, wipe,
+    Assembled, MemberPlan, MemberStatus, Place, PoolError, PoolPlan, Seen, assemble, inspect, wipe,
 };
 use ring::{Options, Reactor, Ring};
 
@@ -114,7 +114,7 @@ async fn close(ring: &Ring, assembled: &Assembled) -> Result<Closed, OfflineErro
     let core = pool.core(0, ring)?;
     pool.keep(&core);
     let status = plane::pool::Handle::new(pool.shared().clone()).status();
-    PoolCores(vec![core]).close().await.map_err(OfflineError::Close)?;
+    core.close().await.map_err(OfflineError::Close)?;
     let volumes = pool.volumes().iter().map(|volume| (volume.name.clone(), volume.bytes)).collect();
     Ok(Closed { bytes: status.bytes, members: status.members, volumes })
 }

@@ -19,13 +19,27 @@ pub(super) enum Place {
     Pools,
     Volumes,
     Initiators,
+    Alerts,
+    Events,
+    Graphs,
+    Lab,
     Audit,
     Settings,
 }
 
 impl Place {
-    const ALL: [Place; 6] =
-        [Place::Overview, Place::Pools, Place::Volumes, Place::Initiators, Place::Audit, Place::Settings];
+    const ALL: [Place; 10] = [
+        Place::Overview,
+        Place::Pools,
+        Place::Volumes,
+        Place::Initiators,
+        Place::Alerts,
+        Place::Events,
+        Place::Graphs,
+        Place::Lab,
+        Place::Audit,
+        Place::Settings,
+    ];
 
     fn entry(self) -> (&'static str, &'static str) {
         match self {
@@ -33,6 +47,10 @@ impl Place {
             Self::Pools => ("/pools", "Pools"),
             Self::Volumes => ("/volumes", "Volumes"),
             Self::Initiators => ("/initiators", "Initiators"),
+            Self::Alerts => ("/alerts", "Alerts"),
+            Self::Events => ("/events", "Events"),
+            Self::Graphs => ("/graphs", "Graphs"),
+            Self::Lab => ("/lab", "Lab"),
             Self::Audit => ("/audit", "Audit"),
             Self::Settings => ("/settings", "Settings"),
         }

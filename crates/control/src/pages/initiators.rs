@@ -129,6 +129,7 @@ mod tests {
             volumes: Vec::new(),
             connections: vec![connection(to)],
             shard: 0,
+            io: crate::api::model::Io::default(),
         };
         Initiator {
             protocol: "iscsi".into(),

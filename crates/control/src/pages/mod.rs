@@ -5,12 +5,16 @@
 //! `form` what is asked and answered, `parts` what many pages show, `live` what changes on a page that is open; a file each page.
 //! How it looks, and why, is in `docs/concepts/dashboard.md`.
 
+mod alerts;
 mod asker;
 mod assets;
 mod audit;
+mod events;
 mod form;
 mod frame;
+mod graphs;
 mod initiators;
+mod lab;
 mod live;
 mod login;
 mod notes;
@@ -77,6 +81,10 @@ fn routes() -> Router<House> {
         .merge(pools::routes())
         .merge(volumes::routes())
         .route("/initiators", get(initiators::list))
+        .merge(alerts::routes())
+        .route("/events", get(events::list))
+        .merge(graphs::routes())
+        .merge(lab::routes())
         .route("/audit", get(audit::list))
         .merge(settings::routes())
         .layer(DefaultBodyLimit::max(MAX_FORM_BYTES))

@@ -8,8 +8,9 @@ use super::asker::Asker;
 use super::frame::{Frame, Place};
 use super::parts::{Bar, State as Shape, count};
 use super::pools::Drawn;
-use super::{House, page};
+use super::{House, alerts, page};
 use crate::api::Problem;
+use crate::api::alerts::AlertList;
 use crate::api::model::{Finding, Health, Initiators, Job, JobKind, Jobs, Pools, VolumeState, Volumes};
 
 #[derive(Template)]
@@ -50,8 +51,10 @@ pub(super) async fn show(State(house): State<House>, asker: Asker) -> Result<Res
     let volumes: Volumes = asker.get("/v1/volumes").await?;
     let initiators: Initiators = asker.get("/v1/initiators").await?;
     let jobs: Jobs = asker.get("/v1/jobs").await?;
+    let told: AlertList = asker.get("/v1/alerts").await?;
     let Some(status) = frame.status.clone() else { return Err(super::broken()) };
-    let tiles = tiles(&pools, &volumes, &initiators, status.portals);
+    let mut tiles = tiles(&pools, &volumes, &initiators, status.portals);
+    tiles.push(alerts_tile(&told));
     let sentence = match (status.state, volumes.volumes.is_empty()) {
         (Health::Ok, true) => "All is well, and no volume is served yet".to_owned(),
         _ => capital(&status.sentence),
@@ -69,15 +72,16 @@ pub(super) async fn show(State(house): State<House>, asker: Asker) -> Result<Res
 }
 
 fn found(finding: Finding) -> Found {
-    let page = match (finding.pool, finding.volume) {
-        (Some(pool), _) => Some((format!("/pools/{pool}"), format!("Open pool {pool}"))),
-        (None, Some(volume)) => Some((format!("/volumes/{volume}"), format!("Open volume {volume}"))),
-        (None, None) => None,
+    let page = match (finding.pool, finding.alert, finding.volume) {
+        (Some(pool), ..) => Some((format!("/pools/{pool}"), format!("Open pool {pool}"))),
+        (_, Some(id), _) => Some((alerts::address(&id), format!("Open alert {id}"))),
+        (.., Some(volume)) => Some((format!("/volumes/{volume}"), format!("Open volume {volume}"))),
+        (None, None, None) => None,
     };
     Found {
         state: Shape::of_health(finding.state),
         sentence: capital(&finding.sentence),
-        hint: capital(&finding.hint),
+        hint: finding.hint,
         page,
     }
 }
@@ -87,6 +91,7 @@ fn job(job: &Job) -> (String, Bar) {
         (JobKind::Rebuild, Some(slot)) => format!("Rebuilding member {slot} of pool {}", job.pool),
         (JobKind::Rebuild, None) => format!("Rebuilding pool {}", job.pool),
         (JobKind::Scrub, _) => format!("Scrubbing pool {}", job.pool),
+        (JobKind::Destroy, _) => format!("Destroying volume {} on pool {}", job.volume, job.pool),
         (JobKind::Change, _) => job.title.clone(),
     };
     let bar = Bar::done(what.clone(), &job.progress);
@@ -112,15 +117,26 @@ fn tiles(pools: &Pools, volumes: &Volumes, initiators: &Initiators, portals: usi
     ]
 }
 
+fn alerts_tile(told: &AlertList) -> Tile {
+    let is_bad = |alert: &&crate::api::alerts::Alert| matches!(alert.level.as_str(), "warning" | "critical");
+    let bad: Vec<_> = told.alerts.iter().filter(is_bad).collect();
+    let muted = bad.iter().filter(|alert| alert.muted_until.is_some()).count();
+    let seen =
+        bad.iter().filter(|alert| alert.muted_until.is_none() && alert.acknowledged_by.is_some()).count();
+    let words = [(muted, "muted"), (seen, "seen to")].into_iter().filter(|(count, _)| *count > 0);
+    let text = words.map(|(count, what)| format!("{count} {what}")).collect::<Vec<_>>().join(", ");
+    Tile { path: "/alerts", name: "Alerts", figure: bad.len().to_string(), text }
+}
+
 /// A sentence of the API begins without a capital.
 pub(super) fn capital(sentence: &str) -> String {
     let mut characters = sentence.chars();
     characters.next().map_or_else(String::new, |first| {
-        // Names of pools, volumes and files stay as they are.
+        // Names of pools, volumes and files stay as they are, and so do commands.
         let is_word = sentence
             .split([' ', ':'])
             .next()
-            .is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()));
+            .is_some_and(|word| word != "fels" && word.bytes().all(|byte| byte.is_ascii_lowercase()));
         if is_word { first.to_uppercase().chain(characters).collect() } else { sentence.to_owned() }
     })
 }

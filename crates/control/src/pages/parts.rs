@@ -23,6 +23,8 @@ impl HtmlSafe for State {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Ok,
+    /// Good to know, and nothing else.
+    Info,
     Busy,
     Warning,
     Critical,
@@ -33,6 +35,7 @@ impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
+            Self::Info => "info",
             Self::Busy => "busy",
             Self::Warning => "warning",
             Self::Critical => "critical",
@@ -151,6 +154,18 @@ pub(super) fn time(seconds: u64) -> String {
     }
 }
 
+/// Seconds in about as many words as matter: a page that is open does not change with each of them.
+pub(super) fn about(seconds: u64) -> String {
+    let (days, hours, minutes) = (seconds / 86400, seconds % 86400 / 3600, seconds % 3600 / 60);
+    let parts = match (days, hours) {
+        (0, 0) if minutes == 0 => return "less than a minute".to_owned(),
+        (0, _) => [(hours, "h"), (minutes, "min")],
+        _ => [(days, "d"), (hours, "h")],
+    };
+    let words = parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count} {unit}"));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// So many of something, in words.
 pub(super) fn count(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
@@ -173,6 +188,20 @@ mod tests {
             (u64::MAX, "16384 PiB"),
         ] {
             assert_eq!(size(bytes), shown);
+        }
+    }
+
+    #[test]
+    fn times_have_two_units_at_most() {
+        for (seconds, shown) in [
+            (59, "less than a minute"),
+            (60, "1 min"),
+            (3600, "1 h"),
+            (7599, "2 h 6 min"),
+            (86400, "1 d"),
+            (90061, "1 d 1 h"),
+        ] {
+            assert_eq!(about(seconds), shown);
         }
     }
 

@@ -98,8 +98,17 @@ impl Document {
 
     /// Takes a volume out. Comments right above it go with it, those further up stay.
     pub fn remove_volume(&mut self, name: &str) -> Result<(), EditError> {
-        let missing = || EditError::Missing { section: VOLUME, name: name.to_owned() };
-        let item = self.0.get_mut(VOLUME).ok_or_else(missing)?;
+        self.remove(VOLUME, name)
+    }
+
+    /// Takes the table of a pool away, as that of a volume.
+    pub fn remove_pool(&mut self, name: &str) -> Result<(), EditError> {
+        self.remove(POOL, name)
+    }
+
+    fn remove(&mut self, section: &'static str, name: &str) -> Result<(), EditError> {
+        let missing = || EditError::Missing { section, name: name.to_owned() };
+        let item = self.0.get_mut(section).ok_or_else(missing)?;
         if let Some(array) = item.as_array_mut() {
             let is_it = |value: &Value| value.as_inline_table().is_some_and(|table| is_named(table, name));
             let place = array.iter().position(is_it).ok_or_else(missing)?;
@@ -118,7 +127,7 @@ impl Document {
         } else {
             let is_empty = tables.is_empty();
             if is_empty {
-                self.0.remove(VOLUME);
+                self.0.remove(section);
             }
             let trailing = format!("{kept}{}", self.0.trailing().as_str().unwrap_or_default());
             self.0.set_trailing(trailing);

@@ -4,11 +4,13 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use plane::pool::Seen;
 use serde::{Deserialize, Serialize};
 
 use super::PENDING_FILE;
 use super::files::{self, System};
 use crate::config::{Backing, Config, Volume, lexical, read_bounded};
+use crate::offline;
 
 /// The only version so far.
 const VERSION: i64 = 1;
@@ -54,6 +56,39 @@ pub struct Grown {
     pub to_bytes: u64,
 }
 
+/// A pool that is to be there only if the configuration names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opened {
+    /// Its name.
+    pub pool: String,
+    /// The places of its members and spares, from the root on.
+    pub members: Vec<PathBuf>,
+}
+
+/// A file or disk that a pool is given while it is used. From when it says itself that it is the pool's it is, whatever the
+/// configuration names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Joining {
+    /// The name of the pool.
+    pub pool: String,
+    /// Where it is, from the root on.
+    pub place: PathBuf,
+    /// The slot from which a member went out to make room for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<usize>,
+}
+
+impl Joining {
+    /// How many slots the pool has, as what is there says, if it says that it is the pool's.
+    pub fn slots(&self) -> Option<usize> {
+        let seen = offline::look(std::slice::from_ref(&self.place)).ok()?;
+        seen.iter().find_map(|(_, seen)| match seen {
+            Seen::Member(seen) if seen.label.name == self.pool => Some(seen.label.slots.len()),
+            _ => None,
+        })
+    }
+}
+
 /// What a change is in the middle of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
@@ -63,6 +98,12 @@ pub struct Pending {
     /// Bytes that are made longer.
     #[serde(default)]
     pub grown: Vec<Grown>,
+    /// Pools that are opened, and perhaps made.
+    #[serde(default)]
+    pub opened: Vec<Opened>,
+    /// What pools are given.
+    #[serde(default)]
+    pub joining: Vec<Joining>,
 }
 
 /// What was left by a node that died cannot be settled.
@@ -114,7 +155,7 @@ struct Whole {
 impl Pending {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty() && self.grown.is_empty()
+        self.bytes.is_empty() && self.grown.is_empty() && self.opened.is_empty() && self.joining.is_empty()
     }
 
     /// What the directory says, if it says something.
@@ -146,8 +187,8 @@ impl Pending {
     }
 }
 
-/// Settles what can be settled before anything is opened: files are removed. Gives what is left: bytes on pools, and volumes that
-/// may be made longer when they are opened.
+/// Settles what can be settled before anything is opened: files are removed. Gives what is left: bytes on pools, volumes that
+/// may be made longer when they are opened, and what pools were given.
 pub fn settle_files(data: &Path, config: &Config) -> Result<Pending, PendingError> {
     let Some(pending) = Pending::read(data)? else { return Ok(Pending::default()) };
     let used = files_of(config);
@@ -169,16 +210,43 @@ pub fn settle_files(data: &Path, config: &Config) -> Result<Pending, PendingErro
             }
         }
     }
+    for opened in &pending.opened {
+        if config.pools.iter().all(|pool| pool.name != opened.pool) {
+            empty(opened);
+        }
+    }
     let is_wished = |grown: &Grown| {
         let is_it = |volume: &Volume| volume.name == grown.volume && volume.size_bytes == grown.to_bytes;
         config.volumes.iter().any(is_it)
     };
     left.grown = pending.grown.into_iter().filter(is_wished).collect();
+    let is_there = |joining: &Joining| config.pools.iter().any(|pool| pool.name == joining.pool);
+    left.joining = pending.joining.into_iter().filter(is_there).collect();
     if left.is_empty() {
         let failed = |source| PendingError::Io { path: data.join(PENDING_FILE), what: "removed", source };
         Pending::clear(data).map_err(failed)?;
     }
     Ok(left)
+}
+
+/// Makes members blank again of which a pool without volumes was made, in vain. What cannot be done is left: it holds nothing, and
+/// is in nobody's way but in that of the same members.
+fn empty(opened: &Opened) {
+    let seen = offline::look(&opened.members).unwrap_or_default();
+    for (path, seen) in seen {
+        let Seen::Member(seen) = seen else { continue };
+        if seen.label.name != opened.pool || seen.label.catalogue.volumes > 0 {
+            continue;
+        }
+        let shown = path.display().to_string();
+        match offline::destroy(&[path], seen.label.pool) {
+            Ok(_) => tracing::warn!(
+                pool = opened.pool,
+                "{shown} is blank again: the pool was being made when the node ended"
+            ),
+            Err((_, error)) => tracing::warn!(pool = opened.pool, "{shown} is not blank: {error}"),
+        }
+    }
 }
 
 fn bytes_error(path: &Path, volume: &str, what: &'static str, source: io::Error) -> PendingError {

@@ -7,6 +7,7 @@ use super::user::How;
 use crate::message::{Failure, print};
 use clap::{Args, Subcommand};
 use control::api::alerts::{Alert, AlertList, MuteWish, NoWish, Tested};
+use control::api::limits;
 use control::api::people::model::Done;
 use control::size::parse_duration;
 use std::fmt::Write as _;
@@ -29,6 +30,7 @@ enum Command {
     Mute(Mute),
     /// Let an alert be told again
     Unmute(One),
+    Limits(Limits),
     Test(Test),
 }
 
@@ -69,6 +71,13 @@ struct Mute {
     how: How,
 }
 
+/// List the limits that things are held against, and who is told
+#[derive(Debug, Args)]
+struct Limits {
+    #[command(flatten)]
+    how: How,
+}
+
 /// Send a message to everybody who would be told, and say whether it arrives
 #[derive(Debug, Args)]
 struct Test {
@@ -90,6 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
             change(&mute.how, &mute.alert, "mute", &wish)
         }
         Command::Unmute(one) => change(&one.how, &one.alert, "unmute", &NoWish {}),
+        Command::Limits(limits) => run_limits(&limits.how),
         Command::Test(test) => run_test(test),
     }
 }
@@ -173,6 +183,30 @@ fn change(how: &How, id: &str, what: &str, wish: &impl serde::Serialize) -> Resu
         return print_json(&done);
     }
     print(&done.steps.iter().fold(String::new(), |steps, step| steps + step + "\n"))
+}
+
+fn run_limits(how: &How) -> Result<(), Failure> {
+    let told: limits::Limits =
+        how.node.client()?.get("/v1/alerts/limits").map_err(|error| failure(&error))?;
+    if how.json {
+        return print_json(&told);
+    }
+    let mut rows = vec![row(["limit", "warning", "critical", "for", "told", "what"])];
+    rows.extend(told.limits.iter().map(|limit| {
+        let name = if limit.enabled { limit.name.clone() } else { format!("{} (off)", limit.name) };
+        let what = limit.about.clone().or_else(|| limit.metric.clone()).unwrap_or_default();
+        let who = if limit.told.is_empty() { "nobody".to_owned() } else { limit.told.join(", ") };
+        let time = format!("{} s", limit.raise_after_s);
+        vec![name, bound(limit, limit.warning), bound(limit, limit.critical), time, who, what]
+    }));
+    let hint = "[[alert]] in the configuration changes them, and says who is told\n";
+    print(&format!("{}{hint}", table(0, &[Align::Left; 6], &rows)))
+}
+
+/// From where on it is bad, such as `>= 0.92`.
+fn bound(limit: &limits::Limit, value: Option<f64>) -> String {
+    let side = if limit.when == "below" { "<=" } else { ">=" };
+    value.map_or_else(String::new, |value| format!("{side} {value}"))
 }
 
 fn run_test(test: &Test) -> Result<(), Failure> {

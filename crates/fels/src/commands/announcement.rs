@@ -42,7 +42,7 @@ pub fn announcement(config: &Config, portals: &Portals, pools: &[Pool]) -> Strin
         text.push('\n');
         describe(&mut text, volume, portal, !config.iscsi.discovery_chap.is_empty());
         nbd(&mut text, volume, portals);
-        nvme(&mut text, config, volume, portals);
+        nvme(&mut text, volume, portals);
     }
     match served.len().saturating_sub(MAX_DESCRIBED) {
         0 => {}
@@ -178,9 +178,9 @@ fn row(text: &mut String, label: &str, value: &str) {
 }
 
 /// How hosts find and connect the volume over NVMe/TCP, if it is offered there.
-fn nvme(text: &mut String, config: &Config, volume: &Volume, portals: &Portals) {
+fn nvme(text: &mut String, volume: &Volume, portals: &Portals) {
     let Some(portal) = portals.nvme.first().copied().filter(|_| volume.nvme.is_offered) else { return };
-    let (nqn, nsid) = (volume.nvme.subsystem_nqn(), nsid(config, volume));
+    let (nqn, nsid) = (volume.nvme.subsystem_nqn(), volume.nvme.nsid.unwrap_or_default());
     row(text, "subsystem", &format!("{nqn}, namespace {nsid}"));
     if let [first, more @ ..] = &volume.nvme.hosts[..] {
         let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
@@ -191,15 +191,6 @@ fn nvme(text: &mut String, config: &Config, volume: &Volume, portals: &Portals) 
     row(text, "nvme-cli", &format!("nvme discover {}", at(discovery)));
     row(text, "", &format!("nvme connect {} -n {nqn}", at(portal)));
     row(text, "measure", &format!("fels lab run vmware --target nvme://{portal}/{nqn}/{nsid} --time 10"));
-}
-
-/// Its place among the volumes of its subsystem, from 1, in the order of the file.
-fn nsid(config: &Config, volume: &Volume) -> usize {
-    let shares = |other: &&Volume| {
-        other.enabled && other.nvme.is_offered && other.nvme.subsystem == volume.nvme.subsystem
-    };
-    let namespaces = config.volumes.iter().filter(shares);
-    namespaces.take_while(|other| other.name != volume.name).count() + 1
 }
 
 fn backing(backing: &Backing) -> String {

@@ -131,7 +131,8 @@ fn a_volume_over_nvme_is_announced_with_its_namespace() {
     let hidden = "subsystem = \"shared\"\nnvme = false";
     let text =
         "[nvme]\n".to_owned() + &volume("one", shared) + &volume("two", hidden) + &volume("three", shared);
-    let config = Config::parse(&text, "fels.toml").unwrap();
+    let mut config = Config::parse(&text, "fels.toml").unwrap();
+    control::number_namespaces(&mut config);
     let portals = |portals: [&str; 1]| portals.map(|portal| portal.parse().unwrap()).to_vec();
     let portals = Portals {
         iscsi: portals(["127.0.0.1:3260"]),

@@ -1,9 +1,10 @@
 //! `fels initiator`: who uses the volumes.
 
 use super::node::failure;
-use super::print_json;
+
 use super::table::{Align, row, table};
 use super::user::How;
+use super::{print_json, rounded};
 use crate::message::{Failure, print};
 use clap::{Args, Subcommand};
 use control::api::model::{Initiator, Initiators, Session};
@@ -30,12 +31,26 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     if told.initiators.is_empty() {
         return print("nobody is connected\n");
     }
-    let mut rows = vec![row(["protocol", "initiator", "session", "volumes", "from", "to", "shard"])];
+    let mut rows = vec![row([
+        "protocol",
+        "initiator",
+        "session",
+        "volumes",
+        "from",
+        "to",
+        "shard",
+        "reads",
+        "writes",
+        "read",
+        "written",
+        "errors",
+    ])];
     let sessions = |initiator: &Initiator| -> Vec<Vec<String>> {
         initiator.sessions.iter().map(|session| line(initiator, session)).collect()
     };
     rows.extend(told.initiators.iter().flat_map(sessions));
-    let columns = [Align::Left; 7];
+    let mut columns = [Align::Left; 12];
+    columns[7..].fill(Align::Right);
     print(&table(0, &columns, &rows))
 }
 
@@ -55,5 +70,10 @@ fn line(initiator: &Initiator, session: &Session) -> Vec<String> {
         joined(from),
         joined(to),
         session.shard.to_string(),
+        session.io.reads.to_string(),
+        session.io.writes.to_string(),
+        rounded(session.io.read_bytes),
+        rounded(session.io.written_bytes),
+        session.io.errors.to_string(),
     ]
 }

@@ -43,13 +43,14 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     log_to_stderr(&arguments.log)?;
     let store = store(arguments)?;
     let document = store.read()?;
-    let config = document.config.clone();
+    let mut config = document.config.clone();
+    control::number_namespaces(&mut config);
     raise_open_files();
     // Before the start, so that a signal that comes during it is not lost.
     let mut signals = signals()?;
     let node = control::start(store, document).map_err(|error| Failure::caused(&error, error.hint()))?;
     // Nobody has to read it for the node to serve.
-    let pools: Vec<_> = node.pools().iter().map(Pool::of).collect();
+    let pools: Vec<_> = node.pools().list().iter().map(|pool| Pool::of(pool)).collect();
     print(&announcement(&config, node.portals(), &pools))?;
     let scheme = if node.api().is_encrypted() { "https" } else { "http" };
     for address in node.api().http() {

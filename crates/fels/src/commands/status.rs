@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 /// Show at one look how the node is: all is well, or what to do next
 ///
-/// Ends with 0 if all is well, or if somebody should look at something; with 1 if data is lost or cannot be had.
+/// Ends with 0 if all is well, or if somebody should look at something; with 1 if data is lost or cannot be had, or a limit is critical.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Write JSON, for programs
@@ -65,7 +65,8 @@ mod tests {
     #[test]
     fn what_is_to_be_seen_to_stands_below_with_what_to_do() {
         let (sentence, hint) = ("a".to_owned(), "b".to_owned());
-        let finding = Finding { state: Health::Warning, sentence, hint, pool: None, volume: None };
+        let finding =
+            Finding { state: Health::Warning, sentence, hint, pool: None, volume: None, alert: None };
         let status = NodeStatus {
             state: Health::Warning,
             sentence: "there is something to be seen to".into(),

@@ -79,12 +79,12 @@ fn what_is_compared_stands_beside_each_other() {
 #[test]
 fn names_are_parts_of_paths() {
     let initiator = "a b/\u{e9}\"\n~@,";
-    let of: &[(_, &[&str])] = &[(&table::SESSION_BYTES, &["nvme", initiator, "3", "read"])];
+    let of: &[(_, &[&str])] = &[(&table::INITIATOR_BYTES, &["nvme", initiator, "read"])];
     let names = graphs(of);
-    assert_eq!(names[0].0, "session_bytes@nvme,a~20b~2F~C3~A9~22~0A~7E~40~2C,3");
+    assert_eq!(names[0].0, "initiator_bytes@nvme,a~20b~2F~C3~A9~22~0A~7E~40~2C");
     let series = series(of);
     let found = find(&names[0].0, series.iter().map(String::as_str)).unwrap();
-    assert_eq!(found.note(), format!("protocol nvme, initiator {initiator}, session 3"));
+    assert_eq!(found.note(), format!("protocol nvme, initiator {initiator}"));
 }
 
 #[test]

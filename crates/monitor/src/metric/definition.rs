@@ -58,8 +58,8 @@ pub enum Group {
     Layer,
     /// An address on which the node listens.
     Portal,
-    /// One initiator's session.
-    Session,
+    /// An initiator.
+    Initiator,
     /// A pool.
     Pool,
     /// A member of a pool.
@@ -75,7 +75,7 @@ impl Group {
             Self::Volume => "Volumes",
             Self::Layer => "Layers",
             Self::Portal => "Portals",
-            Self::Session => "Sessions",
+            Self::Initiator => "Initiators",
             Self::Pool => "Pools",
             Self::Member => "Members of pools",
             Self::Process => "Process",

@@ -5,6 +5,7 @@ use super::histogram::Histogram;
 use super::snapshot::{Sample, Snapshot, Value};
 use super::table;
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,7 +88,7 @@ impl Recent {
                 }
                 (value, Kind::Counter) => {
                     let rate = rate(value, before, elapsed_s);
-                    if *sample.family == table::PORTAL_BYTES {
+                    if *sample.family == table::PORTAL_BYTES && is_path(sample) {
                         portals.add(sample, rate);
                     }
                     readings.push(Reading { series: series.clone(), value: rate });
@@ -122,6 +123,12 @@ impl Recent {
             self.next_base_at = Some(at);
         }
     }
+}
+
+/// Whether somebody has used a portal, and it is one of the network: else it is no path that could be as busy as the others.
+fn is_path(sample: &Sample) -> bool {
+    let is_used = sample.value.number().is_some_and(|bytes| bytes > 0.0);
+    is_used && sample.label("address").is_some_and(|address| address.parse::<SocketAddr>().is_ok())
 }
 
 /// Per second; NaN when it cannot be said.

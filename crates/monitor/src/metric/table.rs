@@ -3,7 +3,7 @@
 //! A row is all that has to be said of one; a collector refers to it by its name here. What has no sample is not shown
 //! anywhere, so a row costs nothing until somebody measures it.
 
-use super::definition::Group::{Layer, Member, Pool, Portal, Process, Session, Volume};
+use super::definition::Group::{Initiator, Layer, Member, Pool, Portal, Process, Volume};
 use super::definition::Kind::{Counter, Gauge, Histogram};
 use super::definition::Unit::{Bytes, Celsius, Count, Ratio, Seconds, State};
 use super::definition::{Family, Field, Munin};
@@ -106,32 +106,34 @@ families! {
         "Part of the time of requests that the layer has: of all of them (mean), or of the slowest hundredth (p99).";
 
     Portal Counter Count PORTAL_OPERATIONS "fels_portal_operations_total" ["protocol", "address", "verb"]
-        "Operations of portals", "Operations that came in by the portal.";
+        "Operations of portals", "Operations of initiators that came in by the portal and ended, well or not.", Munin {
+            fields: READS_AND_WRITES, ..plugin("portal_iops", "network", "IOs/second") };
     Portal Counter Bytes PORTAL_BYTES "fels_portal_bytes_total" ["protocol", "address", "verb"] "Throughput of portals",
         "Bytes that went through the portal.", Munin {
             fields: BYTES_READ_AND_WRITTEN, ..plugin("portal_throughput", "network", "Bytes/second") };
     Portal Histogram Seconds PORTAL_LATENCY "fels_portal_latency_seconds" ["protocol", "address", "verb"]
-        "Latency of portals", "Time from a request at the portal to its answer.";
+        "Latency of portals", "Time from an operation that came in by the portal to its answer.", Munin {
+            fields: WAITS, ..plugin("portal_latency", "network", "Seconds") };
     Portal Gauge Count PORTAL_IN_FLIGHT "fels_portal_in_flight" ["protocol", "address"] "Queue of portals",
-        "Requests that came in by the portal and are not answered yet.";
+        "Operations that came in by the portal and are not answered yet.";
     Portal Counter Count PORTAL_ERRORS "fels_portal_errors_total" ["protocol", "address"] "Errors of portals",
-        "Connections of the portal that ended with an error.";
+        "Operations that came in by the portal and ended with an error.";
     Portal Gauge Count PORTAL_CONNECTIONS "fels_portal_connections" ["protocol", "address"] "Connections of portals",
         "Connections that are open.", plugin("portal_connections", "network", "Connections");
     Portal Gauge Ratio PORTAL_EVENNESS "fels_portal_evenness_ratio" ["protocol"] "Evenness of portals",
-        "What the idlest portal moves as a part of what the busiest does; unknown while there is little to do.",
+        "What the idlest portal that is used moves as a part of what the busiest does; unknown while there is little to do.",
         limited(plugin("portal_evenness", "network", "idlest / busiest"), Some("0.5:"), None);
 
-    Session Counter Count SESSION_OPERATIONS "fels_session_operations_total" ["protocol", "initiator", "session", "verb"]
-        "Operations of sessions", "Operations that the session asked for.";
-    Session Counter Bytes SESSION_BYTES "fels_session_bytes_total" ["protocol", "initiator", "session", "verb"]
-        "Throughput of sessions", "Bytes that the session moved.";
-    Session Histogram Seconds SESSION_LATENCY "fels_session_latency_seconds"
-        ["protocol", "initiator", "session", "verb"] "Latency of sessions", "Time from a request to its answer.";
-    Session Gauge Count SESSION_IN_FLIGHT "fels_session_in_flight" ["protocol", "initiator", "session"]
-        "Queue of sessions", "Requests that are not answered yet.";
-    Session Counter Count SESSION_ERRORS "fels_session_errors_total" ["protocol", "initiator", "session"]
-        "Errors of sessions", "Operations that ended with an error.";
+    Initiator Counter Count INITIATOR_OPERATIONS "fels_initiator_operations_total" ["protocol", "initiator", "verb"]
+        "Operations of initiators", "Operations of the initiator that ended, well or not.";
+    Initiator Counter Bytes INITIATOR_BYTES "fels_initiator_bytes_total" ["protocol", "initiator", "verb"]
+        "Throughput of initiators", "Bytes that the initiator read and wrote.";
+    Initiator Counter Count INITIATOR_ERRORS "fels_initiator_errors_total" ["protocol", "initiator"]
+        "Errors of initiators", "Operations of the initiator that ended with an error.";
+    Initiator Gauge Count INITIATOR_SESSIONS "fels_initiator_sessions" ["protocol", "initiator"]
+        "Sessions of initiators", "Sessions, controllers and connections that the initiator has open.";
+    Initiator Gauge Count INITIATORS_LEFT_OUT "fels_initiators_left_out" [] "Initiators without series",
+        "Initiators that have no series of their own, as others have moved more; they are in the sums of their portals.";
 
     Pool Counter Count POOL_OPERATIONS "fels_pool_operations_total" ["pool", "verb"] "Operations of pools",
         "Operations of all volumes on the pool.";
@@ -173,15 +175,19 @@ families! {
         limited(plugin("write_cache_safe", "disk", "1 safe, 0 not"), None, Some("1:"));
 
     Member Counter Count MEMBER_OPERATIONS "fels_member_operations_total" ["pool", "slot", "verb"]
-        "Operations of members", "Operations that the member was asked for.";
+        "Operations of members", "Requests to the member that ended, well or not.", Munin {
+            fields: READS_AND_WRITES, ..plugin("member_iops", "disk", "IOs/second") };
     Member Counter Bytes MEMBER_BYTES "fels_member_bytes_total" ["pool", "slot", "verb"] "Throughput of members",
-        "Bytes that were read from the member and written to it.";
+        "Bytes that were read from the member and written to it.", Munin {
+            fields: BYTES_READ_AND_WRITTEN, ..plugin("member_throughput", "disk", "Bytes/second") };
     Member Histogram Seconds MEMBER_LATENCY "fels_member_latency_seconds" ["pool", "slot", "verb"]
-        "Latency of members", "Time that the member took.";
+        "Latency of members", "Time that the member took.", Munin {
+            fields: WAITS, ..plugin("member_latency", "disk", "Seconds") };
     Member Gauge Count MEMBER_IN_FLIGHT "fels_member_in_flight" ["pool", "slot"] "Queue of members",
-        "Requests that the member has not ended yet.";
+        "Requests that the member has not ended yet.", plugin("member_queue", "disk", "Requests");
     Member Counter Count MEMBER_ERRORS "fels_member_errors_total" ["pool", "slot"] "Errors of members",
-        "Operations that the member ended with an error.";
+        "Requests that the member ended with an error, or did not answer in time.",
+        plugin("member_errors", "disk", "Errors/second");
     Member Gauge State MEMBER_STATE "fels_member_state" ["pool", "slot"] "State of members",
         "0 when the member is in sync, 1 while it is rebuilt, 2 when it is out.", state("raid_members");
     Member Gauge Ratio MEMBER_REBUILT "fels_member_rebuilt_ratio" ["pool", "slot"] "Rebuilding of members",

@@ -221,4 +221,19 @@ fn evenness_is_of_portals_of_one_protocol_that_have_something_to_do() {
     assert!((value(&busy, series) - 0.25).abs() < 1e-9);
     assert_eq!(busy.snapshot.of(&table::PORTAL_EVENNESS).count(), 1, "one portal alone has no evenness");
     assert!(value(&push(20, [100_000_100, 25_000_000, 1]), series).is_nan(), "idle");
+    assert!(value(&push(30, [200_000_000, 25_000_000, 1]), series) < 1e-9, "a path that was pulled");
+}
+
+#[test]
+fn a_portal_that_nobody_uses_is_no_path() {
+    let mut recent = Recent::new();
+    let mut push = |second: u64, bytes: u64| {
+        let mut snapshot = at(second);
+        for (address, read) in [("10.0.0.1:10809", bytes), ("[::]:10809", 0), ("/run/nbd.sock", 1)] {
+            snapshot.push(&table::PORTAL_BYTES, &["nbd", address, "read"], read);
+        }
+        recent.push(snapshot)
+    };
+    push(0, 1);
+    assert_eq!(push(10, 100_000_000).snapshot.of(&table::PORTAL_EVENNESS).count(), 0);
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::pool::PoolError;
+use crate::portals::ListenError;
 use crate::session::nvme::OfferError;
 use crate::volume::OpenError;
 
@@ -11,6 +13,52 @@ pub enum LiveError {
     /// Its bytes.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// A pool cannot be opened.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// There is an open pool of that name.
+    #[error("pool {pool} is open already; hint: take another name")]
+    PoolExists {
+        /// Which.
+        pool: String,
+    },
+    /// There is no such pool.
+    #[error("pool {pool} is not open; hint: `fels pool status` has all of them")]
+    NoPool {
+        /// Which.
+        pool: String,
+    },
+    /// It is needed.
+    #[error(
+        "pool {pool} has the volume {volume}, which is served; hint: switch the volume off first, or delete it"
+    )]
+    PoolInUse {
+        /// Which.
+        pool: String,
+        /// One of those that it has.
+        volume: String,
+    },
+    /// It is busy.
+    #[error(
+        "pool {pool} is destroying the bytes of the volume {volume}; hint: wait for that (`fels job list`)"
+    )]
+    PoolDestroys {
+        /// Which.
+        pool: String,
+        /// One of those that it had.
+        volume: String,
+    },
+    /// It did not come to its end.
+    #[error("pool {pool} cannot be closed now: {why}; hint: look at its members, and try again")]
+    PoolBusy {
+        /// Which.
+        pool: String,
+        /// What keeps it open.
+        why: String,
+    },
+    /// Where is to be listened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
     /// There is one of that name.
     #[error("there is a volume {volume} already; hint: take another name")]
     Exists {
@@ -30,6 +78,18 @@ pub enum LiveError {
         volume: String,
         /// What was to be changed.
         what: &'static str,
+    },
+    /// Another namespace has its number.
+    #[error(
+        "{volume} cannot be the namespace {nsid}, which is {other} by now; hint: give {other} another number first, or take another one"
+    )]
+    Number {
+        /// Which volume.
+        volume: String,
+        /// The number that it was to have.
+        nsid: u32,
+        /// Whose number that is.
+        other: String,
     },
     /// It would lose bytes.
     #[error(
@@ -74,13 +134,11 @@ pub enum LiveError {
     },
     /// Its rows are still its own.
     #[error(
-        "the volume {volume} is out of service, but not erased: {source}; hint: look at its pool, and try again"
+        "the bytes of a volume {volume} are still being destroyed; hint: wait for that (`fels job list`), or take another name"
     )]
-    Erase {
+    Destroyed {
         /// Which.
         volume: String,
-        /// Why.
-        source: crate::Error,
     },
     /// Its file is still there.
     #[error("{path} cannot be removed: {source}; hint: remove it by hand", path = path.display())]

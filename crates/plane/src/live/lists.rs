@@ -42,7 +42,7 @@ impl Offered {
         others: &[&Offered],
     ) -> Offered {
         let unit = Unit::new(offer.target_name.as_str(), write_cache);
-        let nsid = offer.subsystem.as_deref().map(|subsystem| free_nsid(subsystem, others));
+        let nsid = nsid(&offer, others);
         Offered { offer, place, id, unit, nsid }
     }
 
@@ -64,13 +64,24 @@ impl Offered {
         Ok(())
     }
 
+    /// Whether it is the namespace that `offer` wishes to be.
+    pub(super) fn has_number_of(&self, offer: &Offer) -> bool {
+        let same = self.offer.subsystem == offer.subsystem && offer.subsystem.is_some();
+        same && self.nsid.is_some() && self.nsid == offer.nsid
+    }
+
     /// Offers it as `offer` says from now on.
     pub(super) fn alter(&mut self, offer: Offer, others: &[&Offered]) {
-        if self.offer.subsystem != offer.subsystem {
-            self.nsid = offer.subsystem.as_deref().map(|subsystem| free_nsid(subsystem, others));
+        if self.offer.subsystem != offer.subsystem || (offer.nsid.is_some() && offer.nsid != self.nsid) {
+            self.nsid = nsid(&offer, others);
         }
         self.offer = offer;
     }
+}
+
+fn nsid(offer: &Offer, others: &[&Offered]) -> Option<u32> {
+    let subsystem = offer.subsystem.as_deref()?;
+    Some(offer.nsid.unwrap_or_else(|| free_nsid(subsystem, others)))
 }
 
 /// The number of a new namespace: behind all others, so that hosts take it for nothing that they knew; or, when there is no

@@ -6,11 +6,12 @@
 
 mod error;
 mod lists;
+mod pools;
 mod sessions;
 
 pub use error::LiveError;
 pub use lists::Offered;
-pub use sessions::{User, users};
+pub use sessions::{User, Visitors, visitors};
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,17 +20,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{File, Notify, Ring, mailbox};
+use ring::{File, Notify, Receiver, Ring, mailbox};
 
 use crate::core::Offer;
-use crate::limits::DRAIN_TIME;
-use crate::pool::{Assembled, MemberLocks, PoolCores, VolumeWish, erase};
+use crate::limits::{DESTROY_MOMENT, DRAIN_TIME};
+use crate::pool::{Destroyed, Handle, MemberLocks, PoolCores, PoolFigures, Pools};
 use crate::request::{Extent, Request};
 use crate::session::iscsi::login::Authentication;
 use crate::session::scsi::UnitAttention;
 use crate::session::{iscsi, nbd, nvme};
 use crate::shard::Shard;
-use crate::volume::{Backing, Channel, Exclusive, Figures, OpenError, Volume};
+use crate::volume::{Backing, Channel, Exclusive, Figures, OpenError, Volume, VolumeOptions};
 
 /// How often it is looked whether a volume is out of use.
 const LOOK: Duration = Duration::from_millis(5);
@@ -44,6 +45,32 @@ pub enum Bytes {
     Keep,
     /// The file is removed, or the rows of the pool go to others. What is on a device stays.
     Destroy,
+}
+
+/// Bytes on a pool that are being destroyed.
+enum Begun {
+    /// There are none.
+    Gone,
+    /// Somebody has begun with it already.
+    Before,
+    /// Where is told how it ended.
+    Now(Receiver<Destroyed>),
+}
+
+impl Begun {
+    /// Waits a moment for the end. False: it goes on.
+    async fn end(self, ring: &Ring) -> Result<bool, LiveError> {
+        let mut told = match self {
+            Begun::Gone => return Ok(true),
+            Begun::Before => return Ok(false),
+            Begun::Now(told) => told,
+        };
+        match ring.timeout(DESTROY_MOMENT, told.receive()).await {
+            Some(Some(done)) => done.map(|()| true).map_err(LiveError::from),
+            // It ended with the core that did it: nobody knows how.
+            Some(None) | None => Ok(false),
+        }
+    }
 }
 
 /// A volume that the node has.
@@ -61,7 +88,7 @@ pub struct Live {
     /// By their place in [`Shard::volumes`].
     volumes: RefCell<Vec<Option<Held>>>,
     members: Rc<MemberLocks>,
-    pools: Arc<[Assembled]>,
+    pools: Pools,
     discovery: Authentication,
     busy: Cell<bool>,
     changed: Notify,
@@ -79,7 +106,7 @@ impl Drop for Turn<'_> {
 
 impl Live {
     /// Nothing yet on these pools, whose members `members` keeps.
-    pub(crate) fn new(pools: Arc<[Assembled]>, members: MemberLocks, discovery: Authentication) -> Live {
+    pub(crate) fn new(pools: Pools, members: MemberLocks, discovery: Authentication) -> Live {
         Live {
             volumes: RefCell::default(),
             members: Rc::new(members),
@@ -133,6 +160,10 @@ impl Live {
         if self.place(&offer.volume.name).is_some() {
             return Err(LiveError::Exists { volume: offer.volume.name });
         }
+        if self.is_being_destroyed(&offer.volume) {
+            return Err(LiveError::Destroyed { volume: offer.volume.name });
+        }
+        self.check_number(&offer)?;
         let (volume, lock) = Volume::prepare(shard.ring(), offer.volume.clone(), &self.pools).await?;
         let volume = Arc::new(volume);
         let place = shard.volume_places();
@@ -164,6 +195,7 @@ impl Live {
     pub async fn alter(&self, shard: &Rc<Shard>, offer: Offer, grace: Duration) -> Result<(), LiveError> {
         let _turn = self.turn(shard.ring()).await?;
         let place = self.find(&offer.volume.name)?;
+        self.check_number(&offer)?;
         let (is_another, is_larger) = {
             let volumes = self.volumes.borrow();
             let held = volumes[place].as_ref().expect("it was found");
@@ -184,6 +216,23 @@ impl Live {
             .await;
         }
         self.offer(shard, grace).await
+    }
+
+    /// Two namespaces of a subsystem have two numbers.
+    fn check_number(&self, offer: &Offer) -> Result<(), LiveError> {
+        let volumes = self.volumes.borrow();
+        let others = volumes.iter().flatten().map(|held| &held.offered);
+        match others
+            .filter(|other| other.offer.volume.name != offer.volume.name)
+            .find(|other| other.has_number_of(offer))
+        {
+            Some(other) => Err(LiveError::Number {
+                nsid: offer.nsid.unwrap_or_default(),
+                volume: offer.volume.name.clone(),
+                other: other.offer.volume.name.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// A volume is as `offer` says from now on.
@@ -208,7 +257,7 @@ impl Live {
         let old = self.volumes.borrow()[place].as_ref().expect("it is there").volume.clone();
         let lock = self.volumes.borrow()[place].as_ref().and_then(|held| held.lock.clone());
         let options = offer.volume.clone();
-        let volume = Arc::new(old.altered(shard.ring(), options, lock.as_ref(), &self.pools).await?);
+        let volume = Arc::new(old.altered(shard.ring(), options, lock.as_ref()).await?);
         let next = volume.clone();
         let opened = on_every(shard, move |shard| {
             open(shard, &next).map(|stack| shard.volume(place).prepare_stack(stack))
@@ -226,14 +275,15 @@ impl Live {
     }
 
     /// Takes a volume out of service: initiators are asked to go and ended after `grace`, what is under way is carried out,
-    /// everything is made durable. A volume that could not be closed in time can be removed once more.
+    /// everything is made durable. A volume that could not be closed in time can be removed once more. What is told is whether
+    /// all is done; if not, its bytes are being destroyed, as in [`Live::destroy`].
     pub async fn remove(
         &self,
         shard: &Rc<Shard>,
         name: &str,
         grace: Duration,
         bytes: Bytes,
-    ) -> Result<(), LiveError> {
+    ) -> Result<bool, LiveError> {
         let _turn = self.turn(shard.ring()).await?;
         let place = self.find(name)?;
         if let Some(held) = &mut self.volumes.borrow_mut()[place] {
@@ -249,40 +299,69 @@ impl Live {
         let flush = channel.submit(Request::flush());
         let flushed = shard.ring().timeout(DRAIN_TIME, flush).await.ok_or_else(busy)?.result;
         drop(channel);
-        let destroyed = match bytes {
-            Bytes::Keep => Ok(()),
-            Bytes::Destroy => self.free(shard, place).await,
-        };
         on_every(shard, move |shard| shard.set_volume(place, None)).await;
         let held = self.volumes.borrow_mut()[place].take().expect("it is there");
-        destroyed?;
         let backing = held.volume.options().backing.clone();
         // The lock goes before the file, which somebody else may make anew at once.
         drop(held);
         match (bytes, backing) {
-            (Bytes::Destroy, Backing::File(path)) => remove_file(path).await,
-            (Bytes::Destroy, Backing::Pool(_)) => Ok(()),
+            (Bytes::Destroy, Backing::File(path)) => remove_file(path).await.map(|()| true),
+            (Bytes::Destroy, Backing::Pool(pool)) => {
+                self.begin_destroying(shard, &pool, name)?.end(shard.ring()).await
+            }
             // What is on a device stays there, whatever is wished.
-            _ => flushed.map_err(|source| LiveError::Flush { volume: name.to_owned(), source }),
+            _ => {
+                flushed.map_err(|source| LiveError::Flush { volume: name.to_owned(), source }).map(|()| true)
+            }
         }
     }
 
-    /// Gives what a volume has of its pool to others.
-    async fn free(&self, shard: &Rc<Shard>, place: usize) -> Result<(), LiveError> {
-        let volume = self.volumes.borrow()[place].as_ref().expect("it is there").volume.clone();
-        let Some((pool, entry)) = volume.on_pool() else { return Ok(()) };
-        let cores = shard.service::<PoolCores>().expect("a node has its pools on every core");
-        let erased = erase(&cores.0[pool], entry).await;
-        erased.map_err(|source| LiveError::Erase { volume: entry.name.clone(), source })?;
-        let wish = VolumeWish::Remove { name: entry.name.clone() };
-        self.pools[pool].pool().change_volumes(shard.ring(), wish).await.map_err(OpenError::from)?;
-        Ok(())
+    /// Gives what a volume that is not served has of its pool to others. That goes on in the background when it takes longer than a
+    /// moment, which is told by `false`; [`crate::pool::Status::erasing`] says how far it is.
+    pub async fn destroy(&self, shard: &Rc<Shard>, pool: &str, name: &str) -> Result<bool, LiveError> {
+        let begun = {
+            // No volume may be coming of what goes; once it has begun, none can.
+            let _turn = self.turn(shard.ring()).await?;
+            if self.lives_on(name, pool) {
+                return Err(LiveError::Busy { volume: name.to_owned() });
+            }
+            self.begin_destroying(shard, pool, name)?
+        };
+        begun.end(shard.ring()).await
+    }
+
+    fn begin_destroying(&self, shard: &Rc<Shard>, pool: &str, name: &str) -> Result<Begun, LiveError> {
+        let pool = self.pools.find(pool).ok_or_else(|| LiveError::NoPool { pool: pool.to_owned() })?;
+        let volumes = pool.pool().volumes();
+        let Some(entry) = volumes.iter().find(|entry| entry.name == name) else { return Ok(Begun::Gone) };
+        let cores = shard.service::<PoolCores>();
+        let core = cores.and_then(|cores| cores.find(pool.pool().shared()));
+        let core = core.ok_or_else(|| LiveError::NoPool { pool: pool.pool().shared().name.clone() })?;
+        let handle = Handle::new(pool.pool().shared().clone());
+        Ok(handle.destroy(&core, entry).map_or(Begun::Before, Begun::Now))
+    }
+
+    /// Whether the volume of that name is served, and from this pool: one of the same name may have its bytes elsewhere.
+    pub fn lives_on(&self, name: &str, pool: &str) -> bool {
+        let backing = Backing::Pool(pool.to_owned());
+        let volumes = self.volumes.borrow();
+        volumes
+            .iter()
+            .flatten()
+            .any(|held| held.volume.name() == name && held.volume.options().backing == backing)
+    }
+
+    /// Whether the bytes of a volume of that name are being destroyed where another one is to have its own.
+    fn is_being_destroyed(&self, volume: &VolumeOptions) -> bool {
+        let Backing::Pool(pool) = &volume.backing else { return false };
+        let pool = self.pools.find(pool);
+        pool.is_some_and(|pool| Handle::new(pool.pool().shared().clone()).destroys(&volume.name))
     }
 
     /// What happened to each volume, over all cores, in the order of their places.
     pub async fn figures(shard: &Rc<Shard>) -> Vec<Figures> {
         let of_core = |shard: &Rc<Shard>| -> Vec<Figures> {
-            shard.volumes().iter().map(|channel| channel.figures()).collect()
+            shard.volumes().iter().map(|channel| channel.figures(shard.index())).collect()
         };
         let mut all: BTreeMap<usize, Figures> = BTreeMap::new();
         for figures in on_every(shard, of_core).await.into_iter().flatten() {
@@ -292,6 +371,21 @@ impl Live {
             }
         }
         all.into_values().collect()
+    }
+
+    /// What was asked of each pool, over all cores, in the order of the plan.
+    pub async fn pool_figures(shard: &Rc<Shard>) -> Vec<PoolFigures> {
+        let of_core = |shard: &Rc<Shard>| -> Vec<PoolFigures> {
+            shard.service::<PoolCores>().map_or_else(Vec::new, |pools| pools.figures())
+        };
+        let mut all: Vec<PoolFigures> = Vec::new();
+        for figures in on_every(shard, of_core).await.into_iter().flatten() {
+            match all.iter_mut().find(|mine| mine.name == figures.name) {
+                Some(mine) => mine.add(figures),
+                None => all.push(figures),
+            }
+        }
+        all
     }
 
     /// Tells all cores what is offered now, and waits until those are gone who may not use it any more; for a while, if what they
@@ -308,8 +402,8 @@ impl Live {
 }
 
 fn open(shard: &Shard, volume: &Volume) -> Result<crate::layers::Stack, OpenError> {
-    let pools = shard.service::<PoolCores>();
-    volume.stack(shard.ring(), pools.as_deref().map_or(&[], |pools| &pools.0))
+    let pools = shard.service::<PoolCores>().unwrap_or_default();
+    volume.stack(shard.ring(), &pools)
 }
 
 /// Ends, on this core, who may not use what he uses any more. Both protocols at once.

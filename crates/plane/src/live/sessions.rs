@@ -1,9 +1,10 @@
-//! Who uses which volume now.
+//! Who uses which volume now, and what was done for him.
 
 use std::rc::Rc;
 
 use super::on_every;
 use crate::session::nvme::Kind;
+use crate::session::traffic::{self, Ledger, LedgerFigures, Traffic, VerbCounts};
 use crate::session::{iscsi, nbd, nvme};
 use crate::shard::Shard;
 
@@ -22,45 +23,120 @@ pub struct User {
     pub connections: Vec<(String, Option<String>)>,
     /// The core on which it lives.
     pub shard: usize,
+    /// What was done for the connections that it has now, those of its queues on other cores included.
+    pub counts: VerbCounts,
+    /// What it has asked for and has no answer to.
+    pub in_flight: usize,
+}
+
+impl User {
+    /// Takes in what was done for a connection.
+    fn count(&mut self, traffic: &Traffic, in_flight: usize) {
+        traffic::add(&mut self.counts, &traffic.counts());
+        self.in_flight += in_flight;
+    }
+}
+
+/// All who use volumes, and what came by portals.
+#[derive(Clone, Debug, Default)]
+pub struct Visitors {
+    /// Who is there.
+    pub users: Vec<User>,
+    /// What was done for those who are there, and for those who were.
+    pub ledger: LedgerFigures,
+}
+
+/// What one core knows.
+#[derive(Default)]
+struct OfCore {
+    visitors: Visitors,
+    /// What was done for I/O queues of NVMe, whose controllers may live elsewhere: by controller.
+    queues: Vec<(String, VerbCounts, usize)>,
 }
 
 /// All of them, on all cores.
-pub async fn users(shard: &Rc<Shard>) -> Vec<User> {
-    on_every(shard, of_core).await.into_iter().flatten().collect()
+pub async fn visitors(shard: &Rc<Shard>) -> Visitors {
+    let mut all = Visitors::default();
+    let mut queues = Vec::new();
+    for core in on_every(shard, OfCore::new).await {
+        all.users.extend(core.visitors.users);
+        all.ledger.add(core.visitors.ledger);
+        queues.extend(core.queues);
+    }
+    for (id, counts, in_flight) in queues {
+        let is_its = |user: &&mut User| user.protocol == "nvme" && user.id == id;
+        if let Some(user) = all.users.iter_mut().find(is_its) {
+            traffic::add(&mut user.counts, &counts);
+            user.in_flight += in_flight;
+        }
+    }
+    all
 }
 
-fn of_core(shard: &Rc<Shard>) -> Vec<User> {
-    let mut users = Vec::new();
-    if let Some(service) = shard.service::<iscsi::Service>() {
-        users.extend(service.sessions().iter().map(|session| of_session(session)));
+impl OfCore {
+    fn new(shard: &Rc<Shard>) -> OfCore {
+        let ledger = Ledger::of(shard).figures();
+        let mut core = OfCore { visitors: Visitors { ledger, users: Vec::new() }, queues: Vec::new() };
+        if let Some(service) = shard.service::<iscsi::Service>() {
+            for session in service.sessions() {
+                core.add_session(&session);
+            }
+        }
+        if let Some(service) = shard.service::<nvme::Service>() {
+            let users = &mut core.visitors.users;
+            users.extend(service.controllers().iter().filter_map(|controller| of_controller(controller)));
+            for queue in service.queues() {
+                let (id, traffic) = (queue.link.cntlid.to_string(), &queue.connection.traffic);
+                core.queues.push((id, traffic.counts(), queue.in_flight()));
+                core.visitors.ledger.note_in_flight(traffic.portal(), queue.in_flight());
+            }
+        }
+        if let Some(service) = shard.service::<nbd::Service>() {
+            for (connection, volume) in service.users() {
+                core.add_client(&connection, volume, shard.index());
+            }
+        }
+        core
     }
-    if let Some(service) = shard.service::<nvme::Service>() {
-        users.extend(service.controllers().iter().filter_map(|controller| of_controller(controller)));
+
+    fn add_session(&mut self, session: &iscsi::Session) {
+        let ends = |connection: &Rc<iscsi::Connection>| {
+            (connection.peer.to_string(), Some(connection.local.to_string()))
+        };
+        let mut user = User {
+            protocol: "iscsi",
+            id: session.place.tsih.to_string(),
+            initiator: session.place.key.initiator.as_str().to_owned(),
+            volumes: session.attached.iter().map(|attached| attached.target.volume).collect(),
+            connections: session.connections().iter().map(ends).collect(),
+            shard: session.place.shard,
+            counts: VerbCounts::default(),
+            in_flight: 0,
+        };
+        for connection in session.connections() {
+            let is_its = |task: &iscsi::Task| Rc::ptr_eq(&task.connection, &connection);
+            let in_flight = session.tasks(|tasks| tasks.select(is_its).len());
+            user.count(&connection.traffic, in_flight);
+            self.visitors.ledger.note_in_flight(connection.traffic.portal(), in_flight);
+        }
+        self.visitors.users.push(user);
     }
-    if let Some(service) = shard.service::<nbd::Service>() {
-        users.extend(service.users().into_iter().map(|(peer, volume)| User {
+
+    fn add_client(&mut self, connection: &nbd::Connection, volume: usize, shard: usize) {
+        let peer = connection.peer.to_string();
+        let mut user = User {
             protocol: "nbd",
-            id: peer.to_string(),
-            initiator: peer.to_string(),
+            id: peer.clone(),
+            initiator: peer.clone(),
             volumes: vec![volume],
-            connections: vec![(peer.to_string(), None)],
-            shard: shard.index(),
-        }));
-    }
-    users
-}
-
-fn of_session(session: &iscsi::Session) -> User {
-    let ends = |connection: &Rc<iscsi::Connection>| {
-        (connection.peer.to_string(), Some(connection.local.to_string()))
-    };
-    User {
-        protocol: "iscsi",
-        id: session.place.tsih.to_string(),
-        initiator: session.place.key.initiator.as_str().to_owned(),
-        volumes: session.attached.iter().map(|attached| attached.target.volume).collect(),
-        connections: session.connections().iter().map(ends).collect(),
-        shard: session.place.shard,
+            connections: vec![(peer, None)],
+            shard,
+            counts: VerbCounts::default(),
+            in_flight: 0,
+        };
+        user.count(&connection.traffic, connection.in_flight());
+        self.visitors.ledger.note_in_flight(connection.traffic.portal(), connection.in_flight());
+        self.visitors.users.push(user);
     }
 }
 
@@ -77,5 +153,7 @@ fn of_controller(controller: &nvme::Controller) -> Option<User> {
         volumes,
         connections: vec![(admin.connection.peer.to_string(), None)],
         shard: controller.shard.index(),
+        counts: VerbCounts::default(),
+        in_flight: 0,
     })
 }

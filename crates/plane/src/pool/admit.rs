@@ -18,7 +18,7 @@ impl MemberLocks {
     }
 
     /// Other processes may have what is at `place`.
-    pub(super) fn release(&self, place: &Place) {
+    pub(crate) fn release(&self, place: &Place) {
         self.0.borrow_mut().retain(|(other, _)| other != place);
     }
 

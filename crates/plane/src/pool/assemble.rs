@@ -7,7 +7,6 @@ use std::sync::Arc;
 use ring::{Buffer, File, Ring};
 
 use super::admit::MemberLocks;
-use super::core::PoolCore;
 use super::format::{DEFAULT_CATALOGUE_BLOCKS, End, Label, VolumeEntry};
 use super::layout::members;
 use super::level::Level;
@@ -18,7 +17,7 @@ use super::open::{
 use super::volumes::VolumeWish;
 use crate::disk::FileError;
 use crate::layers::{Layer, Spindle, Spinning, SpinningDisk};
-use crate::limits::{POOL_CLOSE_TIME, POOL_MEMBER_STALL};
+use crate::limits::POOL_MEMBER_STALL;
 use crate::request::Request;
 use crate::volume::VolumeOptions;
 
@@ -511,24 +510,6 @@ impl Assembled {
         let done = if is_new { "made" } else { "made larger" };
         tracing::info!(pool = self.pool.shared().name, volume = options.name, "{done}");
         Ok(entry.expect("it was made just now"))
-    }
-}
-
-/// The pools of a node on one core, in the order of its plan, where the end of the node finds them.
-pub struct PoolCores(pub Vec<std::rc::Rc<PoolCore>>);
-
-impl PoolCores {
-    /// Brings everything to its place, so that the next start has nothing to recover. Only when no request is under way any
-    /// more, and only where the pools are kept: on the first core. The error names pools that did not end in time; nothing of
-    /// them is lost.
-    pub async fn close(&self) -> Result<(), String> {
-        for core in &self.0 {
-            if core.ring.timeout(POOL_CLOSE_TIME, Pool::close(&core.shared, &core.ring)).await.is_none() {
-                let seconds = POOL_CLOSE_TIME.as_secs();
-                return Err(format!("pool {} was not closed within {seconds} seconds", core.shared().name));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use ring::{Buffer, PooledFuture, Ring, Sender};
 
 use super::bitmap::Bitmap;
+use super::erasing::Erasing;
 use super::events::Counters;
 use super::format::{BLOCK, Cause, Geometry, Id, LOST, UNWRITTEN, VolumeEntry, block_entry, copy_entry};
 use super::gather::Gather;
@@ -27,6 +28,7 @@ use crate::error::Error;
 use crate::latest::Latest;
 use crate::layers::Stack;
 use crate::limits::POOL_MEMBER_STALL;
+use crate::meter::{Gauge, GaugeFigures};
 use crate::request::{Completion, Extent, Io, Request, Verb};
 
 /// How often something is looked at that another core does.
@@ -80,6 +82,8 @@ pub struct Shared {
     pub(super) replaced: AtomicU64,
     /// How long members take, and what is told of them.
     pub(super) watch: Watch,
+    /// Volumes whose rows are being given back.
+    pub(super) erasing: Erasing,
 }
 
 impl Shared {
@@ -153,6 +157,10 @@ pub struct PoolCore {
     members: RefCell<Vec<Option<Opened>>>,
     /// How many replacements it knows.
     replaced: Cell<u64>,
+    /// What each slot was asked for, whichever member it had.
+    asked: RefCell<Vec<Rc<Gauge>>>,
+    /// What volumes asked for.
+    pub(super) gauge: Gauge,
     pub(super) waiting: Waiting,
     pub(super) journal: Journal,
     pub(super) gather: Gather,
@@ -166,6 +174,8 @@ impl PoolCore {
         let core = Rc::new(PoolCore {
             members: RefCell::default(),
             replaced: Cell::new(0),
+            asked: RefCell::default(),
+            gauge: Gauge::default(),
             shared,
             index,
             ring,
@@ -185,6 +195,7 @@ impl PoolCore {
         let mut result = Ok(());
         let mut members = self.members.borrow_mut();
         members.resize_with(wanted.len(), || None);
+        self.asked.borrow_mut().resize_with(wanted.len(), Rc::default);
         for (mine, wanted) in members.iter_mut().zip(wanted) {
             let same = match (&mine, &wanted) {
                 (Some((mine, _)), Some(wanted)) => Arc::ptr_eq(mine, wanted),
@@ -212,6 +223,16 @@ impl PoolCore {
 
     pub(super) fn geometry(&self) -> &Geometry {
         &self.shared.geometry
+    }
+
+    /// What each slot was asked for on this core.
+    pub fn asked(&self) -> Vec<GaugeFigures> {
+        self.asked.borrow().iter().map(|gauge| gauge.figures()).collect()
+    }
+
+    /// What volumes asked the pool for on this core.
+    pub fn figures(&self) -> GaugeFigures {
+        self.gauge.figures()
     }
 
     fn member(&self, slot: usize) -> Option<Rc<Stack>> {
@@ -252,18 +273,23 @@ impl PoolCore {
         let Some(member) = self.member(slot) else {
             return Answer { result: Err(Trouble::Away), buffer: Buffer::empty() };
         };
-        let (kind, begun) = (kind_of(request.verb), self.ring.turn_time());
+        let (verb, bytes, begun) = (request.verb, request.extent.length, self.ring.turn_time());
+        let gauge = self.asked.borrow()[slot].clone();
+        let under_way = gauge.begin();
         let completion = match member.submit(request) {
             // Memory answers at once.
             Io::Ready(Some(completion)) => Some(completion),
             waits => self.ring.timeout(POOL_MEMBER_STALL, waits).await,
         };
+        drop(under_way);
+        let now = self.ring.turn_time();
+        let failed = completion.as_ref().is_none_or(|completion| completion.result.is_err());
+        gauge.meter.done(verb, bytes, begun, now, failed);
         let Some(Completion { result, buffer }) = completion else {
             return Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() };
         };
-        if let Some(kind) = kind {
-            let took = self.ring.turn_time().since(begun);
-            self.shared.watch.latencies.note(self.index, slot, kind, took);
+        if let Some(kind) = kind_of(verb) {
+            self.shared.watch.latencies.note(self.index, slot, kind, now.since(begun));
         }
         Answer { result: result.map_err(Trouble::Error), buffer }
     }

@@ -118,6 +118,23 @@ impl PoolDisk {
         Completion { result: Ok(()), buffer }
     }
 
+    /// Carries out `work`, and counts it.
+    fn counted<'a>(
+        &'a self,
+        verb: Verb,
+        extent: Extent,
+        work: impl Future<Output = Completion> + 'a,
+    ) -> Io<'a> {
+        Io::pending(async move {
+            let (gauge, ring) = (&self.core.gauge, &self.core.ring);
+            let (_under_way, begun) = (gauge.begin(), ring.turn_time());
+            let completion = work.await;
+            let failed = completion.result.is_err();
+            gauge.meter.done(verb, extent.length, begun, ring.turn_time(), failed);
+            completion
+        })
+    }
+
     /// Writes `buffer`, or zeroes if it is empty, to an extent.
     async fn change(&self, extent: Extent, buffer: Buffer) -> Completion {
         let core = &self.core;
@@ -148,11 +165,18 @@ impl Disk for PoolDisk {
 
     fn submit(&self, request: Request) -> Io<'_> {
         match request.verb {
-            Verb::Read => Io::pending(self.read(request)),
-            Verb::Write => Io::pending(self.change(request.extent, request.buffer)),
+            Verb::Read => self.counted(Verb::Read, request.extent, self.read(request)),
+            Verb::Write => {
+                self.counted(Verb::Write, request.extent, self.change(request.extent, request.buffer))
+            }
             // Whatever was acknowledged is on stable media.
-            Verb::Flush => Io::ready(request.done()),
-            Verb::Discard | Verb::WriteZeroes => Io::pending(self.change(request.extent, Buffer::empty())),
+            Verb::Flush => {
+                self.core.gauge.meter.prompt(Verb::Flush, 0);
+                Io::ready(request.done())
+            }
+            verb @ (Verb::Discard | Verb::WriteZeroes) => {
+                self.counted(verb, request.extent, self.change(request.extent, Buffer::empty()))
+            }
         }
     }
 

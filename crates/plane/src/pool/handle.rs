@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::core::Shared;
+use super::erasing::Erasure;
 use super::format::label::MAX_SPARES;
 use super::format::{Cause, ExtensionError, Id, Label};
 use super::keeper::{Answer, Message};
@@ -93,6 +94,8 @@ pub struct Status {
     pub lost: u64,
     /// The scrub that runs, or the last one.
     pub scrub: Scrub,
+    /// Volumes whose rows are being given back.
+    pub erasing: Vec<Erasure>,
 }
 
 /// How far a scrub is.
@@ -287,6 +290,7 @@ impl Handle {
                 bytes_per_second: progress.bytes_per_second,
                 left: progress.left.filter(|_| scrubs),
             },
+            erasing: self.0.erasing.list(),
         }
     }
 
@@ -440,6 +444,10 @@ impl Handle {
     /// Asks the keeper.
     pub(super) fn tell(&self, message: Message) {
         self.0.keeper.send(message).ok();
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0
     }
 
     /// Where the member of a slot is, or was before it went out.

@@ -13,6 +13,7 @@ mod bitmap;
 mod column;
 mod core;
 mod disk;
+mod erasing;
 mod events;
 mod extend;
 mod findings;
@@ -31,6 +32,7 @@ mod locks;
 mod maintain;
 mod member;
 mod open;
+mod pools;
 mod read;
 mod recover;
 mod segments;
@@ -42,9 +44,10 @@ mod watch;
 mod write;
 
 pub use admit::{AdmitError, MemberLocks, admit, admit_further, admit_spare, release_spare};
-pub use assemble::{Absent, Assembled, MemberPlan, PoolCores, PoolPlan, assemble};
+pub use assemble::{Absent, Assembled, MemberPlan, PoolPlan, assemble};
 pub use core::{PoolCore, Shared};
 pub use disk::PoolDisk;
+pub use erasing::Erasure;
 pub use events::Counters;
 pub use handle::{Handle, MemberState, MemberStatus, Refusal, Scrub, SpareStatus, Status};
 pub use inspect::{MemberLabel, Seen, inspect, wipe};
@@ -52,7 +55,8 @@ pub use level::{Level, LevelError};
 pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
 pub use open::{Pool, PoolError, PoolOptions};
-pub use volumes::{VolumeWish, erase};
+pub use pools::{PoolCores, PoolFigures, Pools};
+pub use volumes::{Destroyed, VolumeWish};
 pub use watch::Progress;
 
 #[cfg(test)]

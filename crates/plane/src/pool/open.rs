@@ -8,6 +8,7 @@ use ring::{Buffer, Receiver, Ring, mailbox};
 
 use super::bitmap::Bitmap;
 use super::core::{PoolCore, Shared, Trouble};
+use super::erasing::Erasing;
 use super::events::Counters;
 use super::format::{
     BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, LabelError, PlanError, Slot, SlotState,
@@ -323,6 +324,7 @@ impl Pool {
             table: Table::new(&geometry),
             locks: RowLocks::default(),
             segments: Segments::new(geometry.segments),
+            erasing: Erasing::default(),
             watch: Watch::new(cores, geometry.level.most_slots()),
             states: SlotStates::new(geometry.level.most_slots()),
             members: Mutex::new(members),

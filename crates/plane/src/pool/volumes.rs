@@ -1,8 +1,9 @@
 //! Volumes of a pool: made, made larger, and taken away, before it is kept and while it runs.
 
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use ring::{Buffer, mailbox};
+use ring::{Buffer, Receiver, mailbox};
 
 use super::allocate::allocate;
 use super::core::PoolCore;
@@ -142,21 +143,78 @@ impl Handle {
     }
 }
 
+impl Handle {
+    /// Gives what a volume has of the pool to others, on one core: in the background, as a large one takes a while. What it gives
+    /// back is told when that is over. `None`: it is being done already.
+    ///
+    /// Until then its rows are its own, and its name is taken; what is not done when the pool is closed is left.
+    pub fn destroy(&self, core: &Rc<PoolCore>, entry: &VolumeEntry) -> Option<Receiver<Destroyed>> {
+        let done_bytes = self.shared().erasing.begin(entry)?;
+        let (tell, told) = mailbox();
+        let (handle, entry, core) = (self.clone(), entry.clone(), core.clone());
+        core.ring.clone().spawn(async move {
+            let result = match erase(&core, &entry, &done_bytes).await {
+                Ok(()) => {
+                    handle.change_volumes(VolumeWish::Remove { name: entry.name.clone() }).await.map(drop)
+                }
+                Err(error) => Err(PoolError::Volume {
+                    pool: handle.name().to_owned(),
+                    volume: entry.name.clone(),
+                    why: format!("it is not erased: {error}; hint: look at the members of the pool"),
+                }),
+            };
+            match &result {
+                Err(_) if handle.shared().stops() => tracing::info!(
+                    pool = handle.name(),
+                    "the bytes of the volume {} are destroyed when the pool is open again",
+                    entry.name
+                ),
+                Err(error) => tracing::error!(pool = handle.name(), "{error}"),
+                Ok(()) => {}
+            }
+            handle.shared().erasing.end(&entry.name);
+            drop(tell.send(result));
+        });
+        Some(told)
+    }
+
+    /// Whether a volume is being destroyed.
+    pub fn destroys(&self, volume: &str) -> bool {
+        self.shared().erasing.list().iter().any(|erasure| erasure.volume == volume)
+    }
+}
+
+/// How destroying a volume ended.
+pub type Destroyed = Result<(), PoolError>;
+
 /// Gives all space of a volume back, on one core, so that its rows read as zeroes for whoever has them next.
-pub async fn erase(core: &Rc<PoolCore>, entry: &VolumeEntry) -> Result<(), crate::Error> {
+pub(super) async fn erase(
+    core: &Rc<PoolCore>,
+    entry: &VolumeEntry,
+    done_bytes: &AtomicU64,
+) -> Result<(), crate::Error> {
     let disk = PoolDisk::new(core.clone(), entry);
     // Its last row may have more bytes than the volume: nobody could write those.
     let mut offset = 0;
     while offset < entry.bytes {
-        let length = ERASE_BYTES.min(entry.bytes - offset);
-        let request = Request {
-            verb: Verb::Discard,
-            flags: crate::Flags::empty(),
-            extent: Extent::new(offset, length),
-            buffer: Buffer::empty(),
-        };
-        disk.submit(request).await.result?;
-        offset += length;
+        if core.shared().stops() {
+            return Err(crate::Error::new(
+                crate::ErrorKind::Aborted,
+                "giving rows back when the pool was closed",
+            ));
+        }
+        let extent = Extent::new(offset, ERASE_BYTES.min(entry.bytes - offset));
+        let run = disk.allocation(extent)?;
+        if run.mapped {
+            let (verb, flags, buffer) = (Verb::Discard, crate::Flags::empty(), Buffer::empty());
+            disk.submit(Request { verb, flags, extent, buffer }).await.result?;
+            offset += extent.length;
+        } else {
+            // What was never written has nothing to give back. Looking keeps the core busy: others have their turn.
+            offset += run.length;
+            core.ring.yield_now().await;
+        }
+        done_bytes.store(offset, Ordering::Relaxed);
     }
     Ok(())
 }

@@ -2,5 +2,7 @@
 
 pub mod iscsi;
 pub mod nbd;
+pub mod notice;
 pub mod nvme;
 pub mod scsi;
+pub mod traffic;

@@ -1,19 +1,21 @@
 //! One core's handle of a volume.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Notify, Shared};
+use ring::{Instant, Notify, Ring, Shared};
 
 use crate::error::Error;
 use crate::layers::Stack;
 use crate::limits::EXPECTED_BYTES;
+use crate::meter::Meter;
 use crate::request::{Completion, Extent, Flags, Geometry, Request, Run, Verb};
 use crate::shard::Shard;
 use crate::volume::Volume;
 use crate::volume::exclusive::{Exclusive, Owner};
-use crate::volume::meter::{Figures, Meter};
+use crate::volume::figures::{Busy, Figures, Turns};
 
 /// One core's handle of a volume: the stack, what is in flight on it, and which extents are frozen for somebody.
 pub struct Channel {
@@ -25,7 +27,9 @@ pub struct Channel {
     is_prompt: Cell<bool>,
     /// The stack that is to come.
     next: RefCell<Option<Stack>>,
+    ring: Ring,
     meter: Meter,
+    followed: Turns,
     in_flight: RefCell<InFlight>,
     frozen: RefCell<Vec<(u64, Extent)>>,
     /// `frozen.is_empty()`, for one cheap look per request.
@@ -38,10 +42,14 @@ pub struct Channel {
 struct InFlight {
     slots: Vec<Option<Extent>>,
     free: Vec<u32>,
+    busy: Busy,
 }
 
 impl InFlight {
-    fn insert(&mut self, extent: Extent) -> u32 {
+    fn insert(&mut self, extent: Extent, now: Instant) -> u32 {
+        if self.free.len() == self.slots.len() {
+            self.busy.begin(now);
+        }
         if let Some(slot) = self.free.pop() {
             self.slots[slot as usize] = Some(extent);
             return slot;
@@ -50,9 +58,12 @@ impl InFlight {
         u32::try_from(self.slots.len() - 1).expect("requests in flight are bounded far below 2^32")
     }
 
-    fn remove(&mut self, slot: u32) {
+    fn remove(&mut self, slot: u32, ring: &Ring) {
         self.slots[slot as usize] = None;
         self.free.push(slot);
+        if self.free.len() == self.slots.len() {
+            self.busy.end(ring.turn_time());
+        }
     }
 }
 
@@ -64,7 +75,7 @@ struct Entered<'a> {
 
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
-        self.channel.in_flight.borrow_mut().remove(self.slot);
+        self.channel.in_flight.borrow_mut().remove(self.slot, &self.channel.ring);
         if !self.channel.thawed.get() {
             self.channel.changed.notify();
         }
@@ -74,7 +85,7 @@ impl Drop for Entered<'_> {
 impl Channel {
     /// `index`: the volume's place in [`Shard::volumes`].
     pub fn new(index: usize, volume: Arc<Volume>, stack: Stack) -> Channel {
-        let (geometry, is_prompt) = (stack.geometry(), stack.is_prompt());
+        let (ring, geometry, is_prompt) = (stack.ring().clone(), stack.geometry(), stack.is_prompt());
         Channel {
             index,
             volume,
@@ -82,7 +93,9 @@ impl Channel {
             geometry: Cell::new(geometry),
             is_prompt: Cell::new(is_prompt),
             next: RefCell::default(),
+            ring,
             meter: Meter::default(),
+            followed: Turns::default(),
             in_flight: RefCell::default(),
             frozen: RefCell::default(),
             thawed: Cell::new(true),
@@ -168,29 +181,32 @@ impl Channel {
             let free = || !self.frozen.borrow().iter().any(|(_, frozen)| frozen.overlaps(extent));
             self.changed.until(|| free().then_some(())).await;
         }
-        let _entered = Entered { channel: self, slot: self.in_flight.borrow_mut().insert(extent) };
+        let slot = self.in_flight.borrow_mut().insert(extent, self.ring.turn_time());
+        let _entered = Entered { channel: self, slot };
         self.pass(request).await
     }
 
     /// Sends a request through the stack, and counts it.
     async fn pass(&self, mut request: Request) -> Completion {
         let stack = self.stack();
-        let (verb, bytes, begun) = (request.verb, request.extent.length, stack.ring().turn_time());
-        if self.meter.follows() {
+        let (verb, bytes, begun) = (request.verb, request.extent.length, self.ring.turn_time());
+        if self.followed.next() {
             request.flags |= Flags::TRACED;
         }
         let completion = stack.submit(request).await;
-        self.meter.done(verb, bytes, begun, stack.ring().turn_time(), completion.result.is_err());
+        self.meter.done(verb, bytes, begun, self.ring.turn_time(), completion.result.is_err());
         completion
     }
 
-    /// What happened to it on this core.
-    pub fn figures(&self) -> Figures {
+    /// What happened to it on this core, which has this number.
+    pub fn figures(&self, core: usize) -> Figures {
+        let in_flight = self.in_flight.borrow();
         Figures {
             place: self.index,
             name: self.volume.name().to_owned(),
             verbs: self.meter.figures(),
-            in_flight: self.in_flight.borrow().slots.iter().flatten().count(),
+            in_flight: in_flight.slots.iter().flatten().count(),
+            busy: BTreeMap::from([(core, in_flight.busy.until(self.ring.turn_time()))]),
             layers: self.stack.borrow().spent().collect(),
             followed: self.stack.borrow().followed(),
         }

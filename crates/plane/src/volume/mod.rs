@@ -3,17 +3,16 @@
 
 mod channel;
 mod exclusive;
-pub mod meter;
+mod figures;
 #[cfg(test)]
 mod tests;
 
 pub use crate::layers::Limits;
 pub use channel::Channel;
 pub use exclusive::Exclusive;
-pub use meter::Figures;
+pub use figures::Figures;
 
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use ring::{Buffer, File, Memory, Ring};
@@ -21,7 +20,7 @@ use ring::{Buffer, File, Memory, Ring};
 use crate::disk::{Disk, FileError, Make, MemoryDisk, NullDisk, PreparedFile};
 use crate::layers::{Faults, Layer, Limited, Stack};
 use crate::pool::format::VolumeEntry;
-use crate::pool::{Assembled, PoolCore, PoolDisk, PoolError, VolumeWish};
+use crate::pool::{Assembled, PoolCores, PoolDisk, PoolError, Pools, VolumeWish};
 use crate::request::{Extent, Request};
 
 /// Where a volume's bytes are to live.
@@ -85,8 +84,8 @@ enum Bytes {
     File(PreparedFile),
     Memory(Arc<Memory>),
     Pool {
-        /// Its place among the pools of the node.
-        pool: usize,
+        /// Which.
+        pool: Arc<Assembled>,
         entry: VolumeEntry,
     },
     Null,
@@ -105,7 +104,7 @@ impl Volume {
     pub async fn prepare(
         ring: &Ring,
         options: VolumeOptions,
-        pools: &[Assembled],
+        pools: &Pools,
     ) -> Result<(Volume, Option<File>), OpenError> {
         let make = if options.may_grow { Make::Longer } else { Make::Missing };
         let (bytes, lock) = match &options.backing {
@@ -117,13 +116,13 @@ impl Volume {
                 (Bytes::Memory(Arc::new(memory)), None)
             }
             Backing::Pool(name) => {
-                let pool = pools.iter().position(|other| other.pool().shared().name == *name);
-                let pool = pool.ok_or_else(|| PoolError::Volume {
+                let pool = pools.find(name).ok_or_else(|| PoolError::Volume {
                     pool: name.clone(),
                     volume: options.name.clone(),
                     why: "there is no such pool; hint: name one that is configured".to_owned(),
                 })?;
-                (Bytes::Pool { pool, entry: pools[pool].volume(ring, &options).await? }, None)
+                let entry = pool.volume(ring, &options).await?;
+                (Bytes::Pool { pool, entry }, None)
             }
             Backing::Null => (Bytes::Null, None),
         };
@@ -137,7 +136,6 @@ impl Volume {
         ring: &Ring,
         options: VolumeOptions,
         lock: Option<&File>,
-        pools: &[Assembled],
     ) -> Result<Volume, OpenError> {
         let larger = options.bytes > self.options.bytes;
         let bytes = match &self.bytes {
@@ -149,9 +147,9 @@ impl Volume {
             Bytes::Memory(memory) => Bytes::Memory(memory.clone()),
             Bytes::Pool { pool, entry } => {
                 let wish = VolumeWish::Resize { name: entry.name.clone(), bytes: options.bytes };
-                let entry = if larger { pools[*pool].pool().change_volumes(ring, wish).await? } else { None }
+                let entry = if larger { pool.pool().change_volumes(ring, wish).await? } else { None }
                     .unwrap_or_else(|| entry.clone());
-                Bytes::Pool { pool: *pool, entry }
+                Bytes::Pool { pool: pool.clone(), entry }
             }
             Bytes::Null => Bytes::Null,
         };
@@ -164,9 +162,9 @@ impl Volume {
     }
 
     /// The pool that it lives on, and what it is there.
-    pub(crate) fn on_pool(&self) -> Option<(usize, &VolumeEntry)> {
+    pub(crate) fn on_pool(&self) -> Option<(&Arc<Assembled>, &VolumeEntry)> {
         match &self.bytes {
-            Bytes::Pool { pool, entry } => Some((*pool, entry)),
+            Bytes::Pool { pool, entry } => Some((pool, entry)),
             _ => None,
         }
     }
@@ -198,12 +196,19 @@ impl Volume {
     }
 
     /// Builds the stack of one core, whose pools `pools` are.
-    pub fn stack(&self, ring: &Ring, pools: &[Rc<PoolCore>]) -> Result<Stack, OpenError> {
+    pub fn stack(&self, ring: &Ring, pools: &PoolCores) -> Result<Stack, OpenError> {
         let block_size = self.options.block_size;
         let disk: Box<dyn Disk> = match &self.bytes {
             Bytes::File(file) => Box::new(file.open(ring)?),
             Bytes::Memory(memory) => Box::new(MemoryDisk::new(memory.clone(), block_size)),
-            Bytes::Pool { pool, entry } => Box::new(PoolDisk::new(pools[*pool].clone(), entry)),
+            Bytes::Pool { pool, entry } => {
+                let core = pools.find(pool.pool().shared()).ok_or_else(|| PoolError::Volume {
+                    pool: pool.pool().shared().name.clone(),
+                    volume: self.options.name.clone(),
+                    why: "the pool is closed; hint: open it again".to_owned(),
+                })?;
+                Box::new(PoolDisk::new(core, entry))
+            }
             Bytes::Null => Box::new(NullDisk::new(self.options.bytes / u64::from(block_size), block_size)),
         };
         let mut layers: Vec<Box<dyn Layer>> = Vec::new();

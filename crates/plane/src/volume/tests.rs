@@ -12,7 +12,8 @@ use crate::shard::{Mail, Peers, Shard};
 fn core(index: usize, peers: Peers, mail: Mail, volume: &Arc<Volume>) -> (Reactor, std::rc::Rc<Shard>) {
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
-    let channel = Channel::new(0, volume.clone(), volume.stack(&ring, &[]).unwrap());
+    let channel =
+        Channel::new(0, volume.clone(), volume.stack(&ring, &crate::pool::PoolCores::default()).unwrap());
     let shard = Shard::new(index, ring, peers, mail, vec![std::rc::Rc::new(channel)]);
     (reactor, shard)
 }
@@ -49,8 +50,9 @@ fn count_on_two_cores(exclusively: bool) -> u64 {
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
-    let volume =
-        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &[]).await.unwrap().0 }));
+    let volume = Arc::new(reactor.block_on(async move {
+        Volume::prepare(&ring, options, &crate::pool::Pools::default()).await.unwrap().0
+    }));
     let (peers, mails) = Peers::new(2);
     let done = Arc::new(AtomicU64::new(0));
     let threads: Vec<_> = mails
@@ -116,8 +118,9 @@ fn nothing_is_done_at_once_to_what_somebody_has_exclusively() {
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
-    let volume =
-        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &[]).await.unwrap().0 }));
+    let volume = Arc::new(reactor.block_on(async move {
+        Volume::prepare(&ring, options, &crate::pool::Pools::default()).await.unwrap().0
+    }));
     let (peers, mut mails) = Peers::new(1);
     let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
     reactor.block_on(async move {
@@ -146,8 +149,9 @@ fn exclusive_use_that_the_end_of_its_shard_cuts_short_lets_go_of_nothing() {
     };
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
-    let volume =
-        Arc::new(reactor.block_on(async move { Volume::prepare(&ring, options, &[]).await.unwrap().0 }));
+    let volume = Arc::new(reactor.block_on(async move {
+        Volume::prepare(&ring, options, &crate::pool::Pools::default()).await.unwrap().0
+    }));
     let (peers, mut mails) = Peers::new(1);
     let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
     let holder = shard.clone();

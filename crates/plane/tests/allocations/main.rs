@@ -103,6 +103,7 @@ fn plan(backing: Backing) -> Plan {
             initiators: Vec::new(),
             nbd: true,
             subsystem: Some(SUBSYSTEM.into()),
+            nsid: None,
             hosts: Vec::new(),
         }],
         discovery: Authentication::None,

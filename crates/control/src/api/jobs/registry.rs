@@ -117,6 +117,13 @@ fn ended(job: Job, pools: &[Pool], now: Moment) -> Job {
             let sentence = format!("{} bad blocks, {} repaired, {} lost", found.0, found.1, found.2);
             (state, Some(sentence), progress)
         }
+        (JobKind::Destroy, Some(pool), _) if pool.volumes.iter().all(|volume| volume.name != job.volume) => {
+            (JobState::Done, None, whole(job.progress))
+        }
+        (JobKind::Destroy, Some(_), _) => {
+            let why = "the log says why; the next start of the node tries again".to_owned();
+            (JobState::Failed, Some(why), job.progress)
+        }
         _ => (JobState::Ended, Some("the pool is gone".to_owned()), job.progress),
     };
     Job { state, sentence, progress, ended: Some(now), can_be_ended: false, ..job }

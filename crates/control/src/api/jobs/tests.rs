@@ -1,7 +1,7 @@
 //! Jobs begin, end, and are not forgotten at once.
 
 use super::*;
-use crate::api::model::{Blocks, Member, PoolState, Progress, Scrub};
+use crate::api::model::{Blocks, Member, PoolState, PoolVolume, Progress, Scrub};
 
 fn pool(scrub: Option<u64>, member: MemberState) -> Pool {
     let progress = Progress { done_bytes: scrub.unwrap_or(100), total_bytes: 100, ..Progress::default() };
@@ -19,6 +19,7 @@ fn pool(scrub: Option<u64>, member: MemberState) -> Pool {
         slow: false,
         read_us: None,
         write_us: None,
+        io: None,
     };
     Pool {
         name: "tank".to_owned(),
@@ -43,6 +44,7 @@ fn pool(scrub: Option<u64>, member: MemberState) -> Pool {
             ..Scrub::default()
         },
         volumes: Vec::new(),
+        io: None,
     }
 }
 
@@ -139,4 +141,27 @@ fn only_so_many_ends_are_remembered() {
     }
     let jobs = registry.look(&[], at(20));
     assert_eq!((jobs.len(), jobs[0].title.as_str()), (64, "199"));
+}
+
+#[test]
+fn what_is_destroyed_is_a_job_until_the_volume_is_gone() {
+    let registry = Registry::default();
+    let with = |volumes: &[(&str, bool)]| {
+        let volume = |(name, goes): &(&str, bool)| PoolVolume {
+            name: (*name).to_owned(),
+            size_bytes: 10,
+            destroying: goes.then(|| Progress { done_bytes: 3, total_bytes: 10, ..Progress::default() }),
+        };
+        Pool { volumes: volumes.iter().map(volume).collect(), ..pool(None, MemberState::InSync) }
+    };
+    let look = |volumes: &[(&str, bool)], seconds| registry.look(&[with(volumes)], at(seconds));
+    let job = look(&[("a", true), ("b", true), ("c", false)], 1).remove(0);
+    assert_eq!(
+        (job.id.as_str(), job.kind, job.state),
+        ("destroy:tank:a", JobKind::Destroy, JobState::Running)
+    );
+    assert_eq!((job.progress.done_bytes, job.can_be_ended), (3, false));
+    let jobs = look(&[("b", false), ("c", false)], 2);
+    let ends: Vec<_> = jobs.iter().map(|job| (job.volume.as_str(), job.state)).collect();
+    assert!(ends.contains(&("a", JobState::Done)) && ends.contains(&("b", JobState::Failed)), "{ends:?}");
 }

@@ -51,6 +51,9 @@ pub struct Volume {
     /// The NQN of its NVMe subsystem, if it is offered over NVMe.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subsystem: Option<String>,
+    /// Its number in the subsystem (NSID), while it is served there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nsid: Option<u32>,
     /// The NVMe hosts that may use it; none is all.
     pub hosts: Vec<String>,
 }
@@ -85,6 +88,9 @@ pub struct PoolWish {
     /// Its keys.
     #[serde(default)]
     pub pool: PoolSettings,
+    /// Its members have it already: it is opened with what is on it.
+    #[serde(default)]
+    pub existing: bool,
     /// The version of the configuration that this is meant for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -170,6 +176,9 @@ pub struct VolumeSettings {
     /// Its NVMe subsystem.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subsystem: Option<String>,
+    /// Its number in the subsystem.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nsid: Option<u32>,
     /// NVMe hosts that may see it and connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
@@ -260,6 +269,18 @@ pub struct VolumeChange {
     /// Keys that get their defaults.
     #[serde(default)]
     pub unset: Vec<String>,
+    /// The version of the configuration that this is meant for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Say what would be done, and do nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// How a pool is to go.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PoolEnd {
     /// The version of the configuration that this is meant for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -385,6 +406,9 @@ pub struct Finding {
     /// The volume that it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volume: Option<String>,
+    /// The alert that it is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alert: Option<String>,
 }
 
 #[cfg(test)]

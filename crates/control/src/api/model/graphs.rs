@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use chart::{Clock, Line, Lines, Point, Unit};
+use chart::{Clock, Figures, Line, Lines, Point, Unit};
 use monitor::graph::{self, Span};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -76,13 +76,39 @@ pub struct GraphData {
     pub lines: Vec<GraphLine>,
 }
 
+/// A line in figures.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GraphFigures {
+    /// The last value that is known.
+    pub last: f64,
+    /// The mean of all that is known.
+    pub mean: f64,
+    /// The smallest value.
+    pub least: f64,
+    /// The largest value.
+    pub most: f64,
+}
+
 /// A line of a graph.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct GraphLine {
     /// What it is of.
     pub label: String,
+    /// The whole span in figures; nothing where nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub figures: Option<GraphFigures>,
     /// For each slot the smallest value, the mean and the largest; null where nothing is known.
     pub points: Vec<Option<[f64; 3]>>,
+}
+
+/// Of which graphs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct GraphsAsked {
+    /// Only those of this volume.
+    pub volume: Option<String>,
+    /// Only those of this pool, and of its members.
+    pub pool: Option<String>,
 }
 
 /// How a picture is wished.
@@ -127,11 +153,13 @@ impl Graph {
 }
 
 impl GraphData {
-    /// As it is told.
-    pub fn of(name: String, span: Span, lines: Lines) -> GraphData {
+    /// As it is told: of each line about so many slots, and all of it in figures.
+    pub fn of(name: String, span: Span, whole: &Lines, slots: usize) -> GraphData {
+        let lines = whole.reduced(slots);
         let told = |point: &Option<Point>| point.map(|point| [point.least, point.mean, point.most]);
-        let line = |line: &Line| GraphLine {
+        let line = |(line, of): (&Line, &Line)| GraphLine {
             label: line.label.clone(),
+            figures: of.figures(whole.slots).map(GraphFigures::from),
             points: line.points.iter().map(told).collect(),
         };
         GraphData {
@@ -143,7 +171,7 @@ impl GraphData {
             begin_s: lines.begin_s,
             step_s: lines.step_s,
             slots: lines.slots,
-            lines: lines.lines.iter().map(line).collect(),
+            lines: lines.lines.iter().zip(&whole.lines).map(line).collect(),
         }
     }
 
@@ -165,6 +193,12 @@ impl GraphData {
             lines: self.lines.iter().map(line).collect(),
             width: 0,
         }
+    }
+}
+
+impl From<Figures> for GraphFigures {
+    fn from(Figures { last, mean, least, most }: Figures) -> GraphFigures {
+        GraphFigures { last, mean, least, most }
     }
 }
 

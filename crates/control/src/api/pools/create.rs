@@ -1,5 +1,4 @@
-//! A pool more. It is written into the configuration, and opened with the next start of the node; what it is to live on is looked at
-//! now: a node that finds something else there would not start.
+//! A pool more, and a pool less. What it is to live on is looked at before anything is done: nobody's bytes are overwritten.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -8,14 +7,15 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use plane::pool::Seen;
 
-use super::super::model::{Changed, PoolSettings, PoolWish};
-use super::super::wish::{Body, version};
+use super::super::model::{Changed, PoolEnd, PoolSettings, PoolWish, Quantity};
+use super::super::wish::{Body, Names, version};
 use super::super::{Context, Problem};
 use super::members::{place, seen};
 use crate::administration::{Edit, Request};
+use crate::config::{Backing, Volume};
 use crate::offline::is_device;
 
-/// Enters a pool into the configuration; the next start of the node makes it.
+/// Makes a pool of blank members, writes it into the configuration, and opens it.
 #[utoipa::path(
     post, path = "/v1/pools", tag = "pools",
     request_body = PoolWish,
@@ -40,7 +40,12 @@ pub(in super::super) async fn create(
     };
     let node = context.clone();
     node.change(async move {
-        let mut steps = blanks(&context, &wish.pool).await?;
+        let mut wish = wish;
+        let mut steps = if wish.existing {
+            as_it_is(&context, &mut wish.pool).await?
+        } else {
+            blanks(&context, &wish.pool).await?
+        };
         let Ok(serde_json::Value::Object(settings)) = serde_json::to_value(&wish.pool) else {
             return Err(Problem::bad_request("the keys of the pool cannot be read"));
         };
@@ -53,6 +58,78 @@ pub(in super::super) async fn create(
         Ok(Changed { done: outcome.done, steps, version: outcome.version.to_string(), volume: None })
     })
     .await
+}
+
+/// Closes a pool on which no volume is, and takes it out of the configuration. What is on its members stays.
+#[utoipa::path(
+    delete, path = "/v1/pools/{pool}", tag = "pools",
+    params(("pool" = String, Path, description = "The name of the pool.")),
+    request_body = Option<PoolEnd>,
+    responses(
+        (status = 200, body = Changed),
+        (status = 400, body = Problem, description = "The request is not understood."),
+        (status = 404, body = Problem, description = "There is no such pool."),
+        (status = 409, body = Problem, description = "It has volumes."),
+        (status = 412, body = Problem, description = "The configuration is another one by now."),
+        (status = 413, body = Problem, description = "The request is too large."),
+        (status = 503, body = Problem, description = "It was not done in time.")
+    )
+)]
+pub(in super::super) async fn remove(
+    State(context): State<Context>,
+    headers: HeaderMap,
+    Names(name): Names<String>,
+    Body(wish): Body<PoolEnd>,
+) -> Result<Json<Changed>, Problem> {
+    let version = version(&headers, wish.version.as_deref())?;
+    let node = context.clone();
+    node.change(async move {
+        context.pool(&name)?;
+        in_use(&context, &name)?;
+        let request = Request { edit: Edit::RemovePool { name }, version, dry_run: wish.dry_run };
+        let outcome = context.administration().change(request).await?;
+        let version = outcome.version.to_string();
+        Ok(Changed { done: outcome.done, steps: outcome.steps, version, volume: None })
+    })
+    .await
+}
+
+/// A pool with volumes is needed, whether or not they are served now.
+fn in_use(context: &Context, pool: &str) -> Result<(), Problem> {
+    let state = context.administration().state();
+    let on_it = |volume: &&Volume| volume.backing == Backing::Pool(pool.to_owned());
+    let names: Vec<_> =
+        state.document.config.volumes.iter().filter(on_it).map(|volume| volume.name.as_str()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let shown = names.iter().take(5).copied().collect::<Vec<_>>().join(", ");
+    let more = if names.len() > 5 { format!(" and {} more", names.len() - 5) } else { String::new() };
+    Err(Problem::refused(format!("pool {pool} has volumes: {shown}{more}"))
+        .hint("delete them first; `fels volume delete --keep-data` leaves their bytes on the pool"))
+}
+
+/// Takes what was not said of a pool that is there from its members; refuses those of none.
+async fn as_it_is(context: &Context, wish: &mut PoolSettings) -> Result<Vec<String>, Problem> {
+    let mut known = None;
+    for text in &wish.members {
+        let path = place(text).map_err(|problem| problem.at("members"))?;
+        if let Seen::Member(seen) = seen(context, &path).await? {
+            known = Some(seen.label);
+        }
+    }
+    let label = known.ok_or_else(|| {
+        Problem::refused("no pool is on these members")
+            .hint(
+                "leave `existing` (--existing) out, and it is made; `fels pool import` looks where pools are",
+            )
+            .at("members")
+    })?;
+    let geometry = &label.geometry;
+    wish.raid.get_or_insert_with(|| geometry.level.to_string());
+    wish.unit.get_or_insert(Quantity::Number(geometry.unit.into()));
+    wish.integrity.get_or_insert(label.integrity);
+    Ok(Vec::new())
 }
 
 /// What is going to be made; refuses what is not blank.
@@ -84,11 +161,7 @@ async fn blanks(context: &Context, wish: &PoolSettings) -> Result<Vec<String>, P
         }
         taken.push(path);
     }
-    Ok(if missing.is_empty() {
-        Vec::new()
-    } else {
-        vec![format!("the next start makes {}", missing.join(", "))]
-    })
+    Ok(if missing.is_empty() { Vec::new() } else { vec![format!("make {}", missing.join(", "))] })
 }
 
 /// Whether there is nothing at a path; refuses what may not be lost.

@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 use super::super::model::{Change, FurtherWish};
 use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
-use super::members::{judge, place, seen};
+use super::joining::join;
+use super::members::{joining, judge, place, seen};
 use super::{change, configuration, find, followed};
 use crate::administration::PoolEdit;
 use crate::size::display_bytes;
@@ -51,11 +52,12 @@ pub(in super::super) async fn extend(
         steps.extend(told(&handle, &name, &paths));
         let first = handle.status().members.len();
         if !wish.dry_run {
-            bring_in(&context, &handle, further).await?;
+            let joining = further.iter().flat_map(|(place, _)| joining(&name, place, None)).collect();
+            join(&context, joining, bring_in(&context, &handle, further)).await?;
         }
         let added: Vec<_> = (first..).zip(paths.iter().map(PathBuf::as_path)).collect();
         let changed = configuration(&context, &handle, &added);
-        let change = change(&context, pool, wish.dry_run, steps);
+        let change = change(&context, &pool, wish.dry_run, steps);
         let change = Change { configuration: Some(changed), ..change };
         Ok(followed(&context, &handle, PoolEdit::default(), change).await)
     })
@@ -69,9 +71,7 @@ fn told(handle: &Handle, name: &str, paths: &[PathBuf]) -> Vec<String> {
     if handle.status().level == Level::Raid1 {
         return vec![format!("add {all} to the copies of pool {name}, and fill from the others what is new")];
     }
-    vec![format!(
-        "add {all} to pool {name}, as a set of members with new room; volumes can have it from the next start of the node on"
-    )]
+    vec![format!("add {all} to pool {name}, as a set of members with new room that volumes can have at once")]
 }
 
 /// The paths of what is to come in, each once.

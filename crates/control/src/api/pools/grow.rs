@@ -32,18 +32,18 @@ pub(in super::super) async fn grow(
     let node = context.clone();
     node.change(async move {
         let (pool, handle) = find(&context, &name)?;
-        let steps = vec![format!(
-            "give pool {name} all that its members have room for; volumes can have it from the next start of the node on"
-        )];
+        let steps =
+            vec![format!("give pool {name} all that its members have room for; volumes can have it at once")];
         if wish.dry_run {
             handle.check_growth()?;
         } else {
             handle.grow()?;
         }
-        let change = change(&context, pool, wish.dry_run, steps);
+        let change = change(&context, &pool, wish.dry_run, steps);
         let edit = PoolEdit { member_bytes: smallest_file(&handle), ..PoolEdit::default() };
         Ok(followed(&context, &handle, edit, change).await)
-    }).await
+    })
+    .await
 }
 
 /// Bytes of the smallest of the files that a pool lives on: what files have to have that are made for it from now on.

@@ -5,15 +5,18 @@ use std::path::{Path as FilePath, PathBuf};
 use axum::Json;
 use axum::extract::State;
 use plane::pool::{Assembled, Handle, MemberLocks, MemberState, Place, Seen, admit, inspect};
+use plane::shard::Peers;
 use tokio::sync::oneshot;
 
 use super::super::model::{Change, MemberWish, Wish};
 use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
+use super::joining::join;
 use super::{change, configuration, find, followed, until};
-use crate::administration::PoolEdit;
+use crate::administration::{PoolEdit, point};
 use crate::offline::{is_device, is_unfit};
 use crate::size::display_bytes;
+use crate::store::pending::{Joining, absolute};
 
 /// Bytes that a path has at most (`PATH_MAX`).
 const MAX_PLACE_BYTES: usize = 4096;
@@ -46,7 +49,7 @@ pub(in super::super) async fn offline(
         let slot = number(&handle, &slot)?;
         if is_out(&handle, slot) {
             let steps = vec![format!("member {slot} of pool {name} is out already: nothing to do")];
-            return Ok(change(&context, pool, wish.dry_run, steps));
+            return Ok(change(&context, &pool, wish.dry_run, steps));
         }
         handle.check_spared(slot)?;
         if !wish.dry_run {
@@ -55,7 +58,7 @@ pub(in super::super) async fn offline(
         let steps = vec![format!(
             "take member {slot} out of pool {name}; what is written meanwhile is noted, and given to it when it is back"
         )];
-        Ok(change(&context, pool, wish.dry_run, steps))
+        Ok(change(&context, &pool, wish.dry_run, steps))
     }).await
 }
 
@@ -88,20 +91,22 @@ pub(in super::super) async fn online(
         let given = wish.place.as_deref().map(place).transpose()?;
         if !is_out(&handle, slot) {
             let steps = vec![format!("member {slot} of pool {name} is in use: nothing to do")];
-            return Ok(change(&context, pool, wish.dry_run, steps));
+            return Ok(change(&context, &pool, wish.dry_run, steps));
         }
         let place = match given {
             Some(path) => Place::Path(path),
-            None => known_place(pool, &handle, slot)?,
+            None => known_place(&pool, &handle, slot)?,
         };
         let steps =
             vec![format!("bring {place} back into slot {slot} of pool {name}, and give it what it missed")];
         if !wish.dry_run {
             // What is told of it afterwards has to be of after the labels.
             settled(&handle, slot).await?;
-            bring_in(&context, &handle, slot, place, false).await?;
+            let joining = joining(&name, &place, None);
+            let work = bring_in(context.peers(), &handle, slot, place, false);
+            join(&context, joining, work).await?;
         }
-        let change = change(&context, pool, wish.dry_run, steps);
+        let change = change(&context, &pool, wish.dry_run, steps);
         Ok(followed(&context, &handle, PoolEdit::default(), change).await)
     })
     .await
@@ -155,24 +160,45 @@ pub(in super::super) async fn replace(
             path.display()
         ));
         if !wish.dry_run {
-            let before = handle.place(slot).filter(|_| !was_out);
-            if !was_out {
-                take_out(&handle, slot).await?;
-            }
-            settled(&handle, slot).await?;
-            let taken = bring_in(&context, &handle, slot, Place::Path(path.clone()), is_missing).await;
-            if let (Err(_), Some(before)) = (&taken, before) {
-                // The one that was there is better than none.
-                bring_in(&context, &handle, slot, before, false).await?;
-            }
-            taken?;
+            let place = Place::Path(path.clone());
+            let joining = joining(&name, &place, (!was_out).then_some(slot));
+            join(&context, joining, put(&context, &handle, slot, place, is_missing)).await?;
         }
         let changed = configuration(&context, &handle, &[(slot, &path)]);
-        let change = change(&context, pool, wish.dry_run, steps);
+        let change = change(&context, &pool, wish.dry_run, steps);
         let change = Change { configuration: Some(changed), ..change };
         Ok(followed(&context, &handle, PoolEdit::default(), change).await)
     })
     .await
+}
+
+/// Puts another one into a slot; the one that is there goes out, unless it is out already.
+async fn put(
+    context: &Context,
+    handle: &Handle,
+    slot: usize,
+    place: Place,
+    is_missing: bool,
+) -> Result<(), Problem> {
+    let was_out = is_out(handle, slot);
+    let before = handle.place(slot).filter(|_| !was_out);
+    if !was_out {
+        take_out(handle, slot).await?;
+        point("out");
+    }
+    settled(handle, slot).await?;
+    let taken = bring_in(context.peers(), handle, slot, place, is_missing).await;
+    if let (Err(_), Some(before)) = (&taken, before) {
+        // The one that was there is better than none.
+        bring_in(context.peers(), handle, slot, before, false).await?;
+    }
+    taken
+}
+
+/// What a pool is given; memory is nothing that outlives a node.
+pub(super) fn joining(pool: &str, place: &Place, instead_of: Option<usize>) -> Vec<Joining> {
+    let Place::Path(path) = place else { return Vec::new() };
+    vec![Joining { pool: pool.to_owned(), place: absolute(path), instead_of }]
 }
 
 fn number(handle: &Handle, text: &str) -> Result<usize, Problem> {
@@ -199,7 +225,7 @@ pub(super) fn place(text: &str) -> Result<PathBuf, Problem> {
     Ok(path.to_owned())
 }
 
-fn is_out(handle: &Handle, slot: usize) -> bool {
+pub(super) fn is_out(handle: &Handle, slot: usize) -> bool {
     handle.status().members[slot].state == MemberState::Out
 }
 
@@ -214,7 +240,7 @@ async fn settled(handle: &Handle, slot: usize) -> Result<(), Problem> {
 }
 
 /// Where the member of a slot is expected: where it was, or the only one that was not there when the node was started.
-fn known_place(pool: &Assembled, handle: &Handle, slot: usize) -> Result<Place, Problem> {
+pub(super) fn known_place(pool: &Assembled, handle: &Handle, slot: usize) -> Result<Place, Problem> {
     let status = handle.status();
     if let Some(place) = handle.place(slot) {
         return Ok(place);
@@ -272,8 +298,8 @@ pub(super) fn judge(handle: &Handle, path: &FilePath, seen: Seen) -> Result<bool
 }
 
 /// Lets the first shard open a member and give it to the pool.
-async fn bring_in(
-    context: &Context,
+pub(super) async fn bring_in(
+    peers: &Peers,
     handle: &Handle,
     slot: usize,
     place: Place,
@@ -281,7 +307,7 @@ async fn bring_in(
 ) -> Result<(), Problem> {
     let (tell, told) = oneshot::channel();
     let handle = handle.clone();
-    context.peers().tell(0, move |shard| {
+    peers.tell(0, move |shard| {
         let ring = shard.ring().clone();
         let Some(locks) = shard.service::<MemberLocks>() else { return };
         shard.ring().spawn(async move {

@@ -3,24 +3,25 @@
 pub(super) mod create;
 pub(super) mod extend;
 pub(super) mod grow;
+pub(crate) mod joining;
 pub(super) mod members;
 pub(super) mod scrub;
 pub(super) mod spares;
 mod view;
 
 use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use plane::pool::{Assembled, Handle, Place};
+use plane::pool::{Assembled, Handle};
 
 use super::model::{Change, Pool, Pools};
 use super::wish::Names;
 use super::{Context, Problem, handle};
-use crate::administration::PoolEdit;
+use crate::administration::{PoolEdit, point};
 use crate::offline::table::PoolTable;
-use crate::store::pending;
 
 /// How long the keeper of a pool may take for what it is asked: longer than a member may be silent.
 const KEEPER_TIME: Duration = Duration::from_secs(30);
@@ -30,7 +31,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Lists all pools.
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses((status = 200, body = Pools)))]
 pub(super) async fn list(State(context): State<Context>) -> Json<Pools> {
-    Json(Pools { pools: look(&context) })
+    let mut pools = look(&context);
+    view::add_io(&context, &mut pools).await;
+    Json(Pools { pools })
 }
 
 /// Tells how a pool is.
@@ -48,7 +51,9 @@ pub(super) async fn one(
     Names(name): Names<String>,
 ) -> Result<Json<Pool>, Problem> {
     let pool = context.pool(&name)?;
-    Ok(Json(view::of(&context, pool)))
+    let mut pool = view::of(&context, &pool);
+    view::add_io(&context, std::slice::from_mut(&mut pool)).await;
+    Ok(Json(pool))
 }
 
 /// How all pools are.
@@ -82,16 +87,14 @@ async fn followed(context: &Context, handle: &Handle, edit: PoolEdit, mut change
     if !change.done {
         return change;
     }
-    let status = handle.status();
-    let known = (0..status.members.len()).filter_map(|slot| handle.place(slot));
-    let members = known.filter_map(|place| match place {
-        Place::Path(path) => Some(pending::absolute(&path)),
-        Place::Memory(_) => None,
-    });
-    let edit = PoolEdit { name: status.name, members: members.collect(), ..edit };
+    let edit = PoolEdit::of(handle, edit);
     let path = context.administration().store().name();
     match context.administration().follow(&edit).await {
-        Ok(()) => change.written = true,
+        Ok(()) => {
+            point("followed");
+            context.administration().end_joining(&edit.name).await;
+            change.written = true;
+        }
         Err(error) => {
             tracing::warn!(
                 pool = edit.name,
@@ -129,7 +132,8 @@ fn configuration(context: &Context, handle: &Handle, changed: &[(usize, &FilePat
 }
 
 /// The pool of that name, and its handle.
-pub(super) fn find<'c>(context: &'c Context, name: &str) -> Result<(&'c Assembled, Handle), Problem> {
+pub(super) fn find(context: &Context, name: &str) -> Result<(Arc<Assembled>, Handle), Problem> {
     let pool = context.pool(name)?;
-    Ok((pool, handle(pool)))
+    let handle = handle(&pool);
+    Ok((pool, handle))
 }

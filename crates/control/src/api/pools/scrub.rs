@@ -39,7 +39,7 @@ pub(in super::super) async fn start(
             handle.scrub();
             until("the scrub", || handle.status().scrub.begun != before.begun).await?;
         }
-        Ok(change(&context, pool, wish.dry_run, steps))
+        Ok(change(&context, &pool, wish.dry_run, steps))
     })
     .await
 }
@@ -75,7 +75,7 @@ pub(in super::super) async fn stop(
             handle.stop_scrub();
             until("the end of the scrub", || !handle.status().scrub.runs).await?;
         }
-        Ok(change(&context, pool, wish.dry_run, steps))
+        Ok(change(&context, &pool, wish.dry_run, steps))
     })
     .await
 }

@@ -3,13 +3,14 @@
 use axum::Json;
 use axum::extract::State;
 use plane::pool::format::Id;
-use plane::pool::{MemberLocks, Place, admit_spare, release_spare};
+use plane::pool::{Handle, MemberLocks, Place, admit_spare, release_spare};
 use tokio::sync::oneshot;
 
 use super::super::model::{Change, MemberWish, Wish};
 use super::super::wish::{Body, Names};
 use super::super::{Context, Problem};
-use super::members::{fit, place};
+use super::joining::join;
+use super::members::{fit, joining, place};
 use super::{change, configuration, find, followed, until};
 use crate::administration::PoolEdit;
 use crate::offline::survival::hex;
@@ -53,24 +54,31 @@ pub(in super::super) async fn add(
             path.display()
         ));
         if !wish.dry_run {
-            let (tell, told) = oneshot::channel();
-            let (handle, place) = (handle.clone(), Place::Path(path.clone()));
-            context.peers().tell(0, move |shard| {
-                let ring = shard.ring().clone();
-                let Some(locks) = shard.service::<MemberLocks>() else { return };
-                shard.ring().spawn(async move {
-                    tell.send(admit_spare(&ring, &locks, &handle, place, is_missing).await).ok();
-                });
-            });
-            told.await.map_err(|_| Problem::late("the node is stopping"))?.map_err(Problem::from)?;
+            let place = Place::Path(path.clone());
+            let joining = joining(&name, &place, None);
+            join(&context, joining, bring_in(&context, &handle, place, is_missing)).await?;
         }
         let changed = (!wish.dry_run).then(|| configuration(&context, &handle, &[]));
-        let change = change(&context, pool, wish.dry_run, steps);
+        let change = change(&context, &pool, wish.dry_run, steps);
         let change = Change { configuration: changed, ..change };
         let edit = PoolEdit { added: Some(path), ..PoolEdit::default() };
         Ok(followed(&context, &handle, edit, change).await)
     })
     .await
+}
+
+/// Lets the first shard open a spare and give it to the pool.
+async fn bring_in(context: &Context, handle: &Handle, place: Place, make: bool) -> Result<(), Problem> {
+    let (tell, told) = oneshot::channel();
+    let handle = handle.clone();
+    context.peers().tell(0, move |shard| {
+        let ring = shard.ring().clone();
+        let Some(locks) = shard.service::<MemberLocks>() else { return };
+        shard.ring().spawn(async move {
+            tell.send(admit_spare(&ring, &locks, &handle, place, make).await).ok();
+        });
+    });
+    told.await.map_err(|_| Problem::late("the node is stopping"))?.map_err(Problem::from)
 }
 
 /// Takes a spare away; it is blank again if it is there.
@@ -124,7 +132,7 @@ pub(in super::super) async fn remove(
             });
         }
         let changed = (!wish.dry_run).then(|| configuration(&context, &handle, &[]));
-        let change = change(&context, pool, wish.dry_run, steps);
+        let change = change(&context, &pool, wish.dry_run, steps);
         let change = Change { configuration: changed, ..change };
         Ok(followed(&context, &handle, PoolEdit { removed, ..PoolEdit::default() }, change).await)
     })

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use plane::pool::{Assembled, Handle, MemberState as PlaneState, SpareStatus, Status};
 
-use super::super::model::{Blocks, Member, MemberState, Pool, PoolState, PoolVolume, Progress, Scrub, Spare};
+use super::super::model::{
+    Blocks, Io, Member, MemberState, Pool, PoolState, PoolVolume, Progress, Scrub, Spare,
+};
 use super::super::{Context, handle};
 use crate::offline::survival::{Survival, hex};
 
@@ -18,6 +20,11 @@ pub(super) fn of(context: &Context, pool: &Assembled) -> Pool {
     let volume = |entry: &plane::pool::format::VolumeEntry| PoolVolume {
         name: entry.name.clone(),
         size_bytes: entry.bytes,
+        destroying: status
+            .erasing
+            .iter()
+            .find(|erasure| erasure.volume == entry.name)
+            .map(|erasure| told(erasure.done_bytes, erasure.total_bytes, 0, None)),
     };
     Pool {
         sentence: sentence(&status, &members),
@@ -39,7 +46,21 @@ pub(super) fn of(context: &Context, pool: &Assembled) -> Pool {
         scrub: scrub(&status),
         spares: status.spares.iter().map(|one| spare(context, &handle, one)).collect(),
         volumes: pool.pool().volumes().iter().map(volume).collect(),
+        io: None,
         name: status.name,
+    }
+}
+
+/// Adds what each pool and its members were asked for: `pools` are some of those of the node, in any order.
+pub(super) async fn add_io(context: &Context, pools: &mut [Pool]) {
+    // Of a node that is stopping it is not known any more.
+    let Some(cores) = context.collector().cores().await else { return };
+    for figures in &cores.pools {
+        let Some(told) = pools.iter_mut().find(|told| told.name == figures.name) else { continue };
+        told.io = Some(Io::of_gauge(&figures.pool));
+        for (member, figures) in told.members.iter_mut().zip(&figures.slots) {
+            member.io = Some(Io::of_gauge(figures));
+        }
     }
 }
 
@@ -63,6 +84,7 @@ fn member(context: &Context, handle: &Handle, status: &Status, slot: usize) -> M
         slow: member.slow,
         read_us: member.read_time.map(micros),
         write_us: member.write_time.map(micros),
+        io: None,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::alerts::file::{ALERTS_FILE, NEW_ALERTS_FILE};
 use crate::observe::HISTORY_DIRECTORY;
 use crate::people::file::{NEW_PEOPLE_FILE, PEOPLE_FILE};
 use crate::people::setup::SETUP_FILE;
+use crate::reports::REPORTS_DIRECTORY;
 use crate::tls::{MADE_FILE, NEW_MADE_FILE};
 use std::ops::Range;
 use std::path::Path;
@@ -25,9 +26,9 @@ pub(super) fn files(problems: &mut Problems<'_>, root: &Root) {
     let own = |path: &Path| {
         let path = plain(path);
         let inside = path.strip_prefix(lexical(&data)).ok()?;
-        // The history has a directory for itself.
-        if inside.starts_with(HISTORY_DIRECTORY) {
-            return Some(HISTORY_DIRECTORY.to_owned());
+        let directories = [HISTORY_DIRECTORY, REPORTS_DIRECTORY];
+        if let Some(own) = directories.into_iter().find(|own| inside.starts_with(own)) {
+            return Some(own.to_owned());
         }
         let name = inside.to_str()?;
         is_own(name).then(|| name.to_owned())

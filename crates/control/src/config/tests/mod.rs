@@ -15,6 +15,7 @@ const REFUSALS: &str = include_str!("refusals.txt");
 const EVERY_KEY: &str = r#"
 data = "/srv/fels"
 shards = 4
+monitoring = false
 [iscsi]
 listen = ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]
 nop_interval = 30
@@ -87,6 +88,7 @@ nbd = true
 nvme = true
 subsystem = "pair"
 hosts = ["nqn.2014-08.com.example:host"]
+nsid = 7
 enabled = false
 limits = { iops = 5000, throughput = "200MB/s" }
 [[volume]]
@@ -225,6 +227,7 @@ fn every_key_of_the_node_and_of_iscsi_is_read() {
     let config = read(EVERY_KEY);
     assert_eq!(config.data, Path::new("/srv/fels"));
     assert_eq!(config.shards, 4);
+    assert!(!config.monitoring && read("").monitoring);
     let listen: Vec<_> = config.iscsi.listen.iter().map(ToString::to_string).collect();
     assert_eq!(listen, ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]);
     assert_eq!(config.iscsi.nop_interval, Some(Duration::from_secs(30)));

@@ -9,8 +9,31 @@ function say(text) {
   live.parentElement.hidden = false;
 }
 
+// Pictures that are on the page come again when there is more to be seen; the old one stays until the new one is there.
+function renew(image) {
+  const at = Math.floor(Date.now() / 1000 / Number(image.dataset.every));
+  if (document.hidden || image.dataset.at === String(at)) return;
+  image.dataset.at = at;
+  const later = (address) => {
+    const url = new URL(address, location.href);
+    url.searchParams.set("at", at);
+    return url.href;
+  };
+  const next = new Image();
+  next.addEventListener("load", () => {
+    image.parentElement.querySelectorAll("source").forEach((source) => { source.srcset = later(source.srcset); });
+    image.src = later(image.src);
+  });
+  next.src = later(image.currentSrc || image.src);
+}
+
+setInterval(() => document.querySelectorAll("img[data-every]").forEach(renew), 5000);
+
 // A part is not changed under the hands of somebody who uses it.
 function replace(part, html) {
+  // After a pause all parts are sent again, most of them as they are.
+  if (part.shown === html) return;
+  part.shown = html;
   const inUse = () => part.contains(document.activeElement) || (!getSelection().isCollapsed && part.contains(getSelection().anchorNode));
   if (inUse()) {
     part.addEventListener("focusout", () => { if (part.waiting) { part.innerHTML = part.waiting; part.waiting = null; } }, { once: true });

@@ -10,6 +10,7 @@ use axum::routing::get;
 
 use super::asker::{Asker, segment};
 use super::frame::{Frame, Place};
+use super::graphs::{Picture, of_pool};
 use super::parts::{Bar, Kind, State as Shape, count, size};
 use super::{House, page};
 use crate::api::Problem;
@@ -153,6 +154,7 @@ struct One {
     scrubbed: String,
     can_spare: bool,
     can_extend: bool,
+    pictures: Vec<Picture>,
 }
 
 async fn one(
@@ -167,7 +169,13 @@ async fn one(
         frame,
         drawn: Drawn::of(&pool),
         facts: facts(&pool),
-        volumes: pool.volumes.iter().map(|volume| (volume.name.clone(), size(volume.size_bytes))).collect(),
+        pictures: of_pool(&asker, &pool.name).await,
+        volumes: pool
+            .volumes
+            .iter()
+            .filter(|volume| volume.destroying.is_none())
+            .map(|volume| (volume.name.clone(), size(volume.size_bytes)))
+            .collect(),
         scrub: pool.scrub.runs.then_some(progress),
         scrubbed: scrubbed(&pool.scrub),
         can_spare: !["single", "raid0"].contains(&pool.raid.as_str()),

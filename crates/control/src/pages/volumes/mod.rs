@@ -12,6 +12,7 @@ use serde::Deserialize;
 
 use super::asker::{Asker, segment};
 use super::frame::{Frame, Place};
+use super::graphs::{Picture, of_volume};
 use super::parts::{State as Shape, count, size};
 use super::{House, page};
 use crate::api::Problem;
@@ -120,6 +121,7 @@ struct One {
     facts: Vec<(&'static str, String)>,
     users: Vec<User>,
     connect: Vec<(String, String)>,
+    pictures: Vec<Picture>,
 }
 
 async fn one(
@@ -135,6 +137,7 @@ async fn one(
     page(&One {
         frame,
         facts: facts(&volume),
+        pictures: of_volume(&asker, &volume.name).await,
         users: users(&initiators, &volume.name),
         connect: if volume.state == crate::api::model::VolumeState::Serving {
             connect(&volume, &portals)

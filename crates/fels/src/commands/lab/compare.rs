@@ -2,7 +2,7 @@
 
 use super::flags::{LoadFlags, OpenFlags};
 use super::progress::ProgressLine;
-use super::{failure, stop_flag, write_json};
+use super::{failure, keep, stop_flag, write_json};
 use crate::message::{Failure, print};
 use clap::Args;
 use lab::Target;
@@ -48,6 +48,9 @@ pub struct Compare {
     /// Write everything measured to FILE, every sample too; - is the standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Keep everything measured beside the node that works in DATA_DIR: its dashboard shows it
+    #[arg(long, value_name = "DATA_DIR")]
+    keep: Option<PathBuf>,
     /// Do not measure the lab itself in every round
     #[arg(long)]
     no_ceiling: bool,
@@ -142,13 +145,14 @@ pub fn run(arguments: &Compare) -> Result<(), Failure> {
     let result = compare::compare(&options, |progress| line.show(progress), &stop);
     line.clear();
     let report = result.map_err(|error| failure(&error))?;
+    let kept = keep(arguments.keep.as_deref(), "compare", report.ended_unix_s, || report.to_json());
     if let Some(path) = &arguments.json {
         write_json(path, &report.to_json())?;
     }
     if arguments.json.as_deref() != Some(Path::new("-")) {
         print(&compare::table(&report))?;
     }
-    verdict(&report)
+    verdict(&report).and(kept)
 }
 
 fn verdict(report: &CompareReport) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! `fels lab fio`: the real fio on a target of ours.
 
 use super::progress::ProgressLine;
-use super::{failure, show, stop_flag};
+use super::{failure, keep, show, stop_flag};
 use crate::message::Failure;
 use clap::Args;
 use lab::Target;
@@ -44,6 +44,9 @@ pub struct Fio {
     /// Write everything measured to FILE; - is the standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Keep everything measured beside the node that works in DATA_DIR: its dashboard shows it
+    #[arg(long, value_name = "DATA_DIR")]
+    keep: Option<PathBuf>,
 }
 
 pub fn run(arguments: &Fio) -> Result<(), Failure> {
@@ -57,5 +60,6 @@ pub fn run(arguments: &Fio) -> Result<(), Failure> {
     let result = lab::fio::fio(&options, |progress| line.show(progress), &stop);
     line.clear();
     let report = result.map_err(|error| failure(&error))?;
-    show(&report, arguments.json.as_deref())
+    let kept = keep(arguments.keep.as_deref(), "fio", report.ended_unix_s, || report.to_json());
+    show(&report, arguments.json.as_deref()).and(kept)
 }

@@ -10,6 +10,8 @@ mod verify;
 
 use crate::message::{Failure, print};
 use clap::{Args, Subcommand};
+use control::moment::Moment;
+use control::reports;
 use lab::{LabError, report};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::path::Path;
@@ -86,6 +88,26 @@ fn show(report: &report::Report, json: Option<&Path>) -> Result<(), Failure> {
             Some("the target lost or changed data: keep its files and logs"),
         )),
     }
+}
+
+/// Puts what was measured beside a node, where that is wanted.
+fn keep(
+    data: Option<&Path>,
+    what: &str,
+    ended_unix_s: u64,
+    json: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    let Some(data) = data else { return Ok(()) };
+    let kept = reports::keep(data, what, Moment::from_unix(ended_unix_s), &json());
+    let path = kept.map_err(|error| {
+        Failure::new(
+            format!("the report cannot be kept in {}: {error}", data.display()),
+            Some("name the data directory of the node, and run it as root or as the user of the node"),
+        )
+    })?;
+    // Not among the figures, which programs may read.
+    eprintln!("kept as {}", path.display());
+    Ok(())
 }
 
 fn write_json(path: &Path, json: &str) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use super::flags::{LoadFlags, TargetFlags};
 use super::progress::ProgressLine;
-use super::{failure, show, stop_flag};
+use super::{failure, keep, show, stop_flag};
 use crate::message::Failure;
 use clap::Args;
 use lab::RunOptions;
@@ -25,6 +25,9 @@ pub struct Run {
     /// Write everything measured to FILE; - is the standard output, instead of the table
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Keep everything measured beside the node that works in DATA_DIR: its dashboard shows it
+    #[arg(long, value_name = "DATA_DIR")]
+    keep: Option<PathBuf>,
     /// Draw the operations of each test, second by second, into FILE as SVG
     #[arg(long, value_name = "FILE")]
     chart: Option<PathBuf>,
@@ -52,5 +55,7 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
         std::fs::write(path, lab::report::picture(&report))
             .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display()), None))?;
     }
-    show(&report, arguments.json.as_deref())
+    let what = report.profile.as_deref().unwrap_or("run");
+    let kept = keep(arguments.keep.as_deref(), what, report.ended_unix_s, || report.to_json());
+    show(&report, arguments.json.as_deref()).and(kept)
 }

@@ -8,6 +8,7 @@ mod grow;
 mod import;
 mod members;
 pub mod node;
+mod open;
 mod picture;
 mod scrub;
 mod spare;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 /// Make, look after and move pools
 ///
-/// status, scrub, offline, online, replace, add, spare and grow ask the node that runs; create, import, export and destroy work on the members
+/// open, close, status, scrub, offline, online, replace, add, spare and grow ask the node that runs; create, import, export and destroy work on the members
 /// themselves, and only while no node uses them.
 #[derive(Debug, Args)]
 pub struct Arguments {
@@ -34,6 +35,8 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Create(create::Create),
+    Open(open::Open),
+    Close(open::Close),
     Status(status::Status),
     Scrub(scrub::Scrub),
     Offline(members::Offline),
@@ -50,6 +53,8 @@ enum Command {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.command {
         Command::Create(arguments) => create::run(arguments),
+        Command::Open(arguments) => open::open(arguments),
+        Command::Close(arguments) => open::close(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Scrub(arguments) => scrub::run(arguments),
         Command::Offline(arguments) => members::offline(arguments),

@@ -1,11 +1,11 @@
 //! `fels pool status`.
 
 use super::node::{self, NodeFlags};
-use super::table::{Align, row, table};
+use super::table::{Align, table};
 use super::{all_absolute, offline_failure, print_json, rounded, spoken};
 use crate::message::{Failure, print};
 use clap::Args;
-use control::api::model::{Member, MemberState, Pool, PoolState, Pools, Progress};
+use control::api::model::{Io, Member, MemberState, Pool, PoolState, Pools, Progress};
 use control::offline;
 use control::offline::survey::{FoundPool, survey};
 use std::fmt::Write as _;
@@ -44,7 +44,7 @@ pub fn run(arguments: &Status) -> Result<(), Failure> {
         return print_json(&Pools { pools });
     }
     if pools.is_empty() {
-        return print("this node has no pool: add a section [[pool]] to its configuration\n");
+        return print("this node has no pool: `fels pool open` makes one\n");
     }
     let texts: Vec<_> = pools.iter().map(text).collect();
     print(&texts.join("\n"))
@@ -74,6 +74,16 @@ pub fn text(pool: &Pool) -> String {
         blocks.wrong, blocks.unreadable, blocks.repaired, blocks.lost
     ));
     say(&format!("  scrub    {}", scrub(pool)));
+    if let Some(io) = &pool.io {
+        say(&format!(
+            "  io       {} reads ({}), {} writes ({}), {} errors, since the node was started",
+            io.reads,
+            rounded(io.read_bytes),
+            io.writes,
+            rounded(io.written_bytes),
+            io.errors
+        ));
+    }
     for spare in &pool.spares {
         say(&format!("  spare    {}", spare.place.as_deref().unwrap_or("one that is not there")));
     }
@@ -83,7 +93,10 @@ pub fn text(pool: &Pool) -> String {
             let names: Vec<_> = volumes
                 .iter()
                 .take(8)
-                .map(|volume| format!("{} ({})", volume.name, rounded(volume.size_bytes)))
+                .map(|volume| {
+                    let going = if volume.destroying.is_some() { ", being destroyed" } else { "" };
+                    format!("{} ({}{going})", volume.name, rounded(volume.size_bytes))
+                })
                 .collect();
             let more = volumes.len().saturating_sub(8);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -94,21 +107,24 @@ pub fn text(pool: &Pool) -> String {
     let members = pool.members.iter().map(|member| {
         let place =
             member.place.clone().unwrap_or_else(|| "unknown: it was not there at the start".to_owned());
-        (member.set, [member.slot.to_string(), condition(member), place])
+        let count = |of: fn(&Io) -> u64| member.io.map_or_else(|| "-".to_owned(), |io| of(&io).to_string());
+        let counts = [count(|io| io.reads), count(|io| io.writes), count(|io| io.errors)];
+        let [slot, state] = [member.slot.to_string(), condition(member)];
+        (member.set, [vec![slot, state], counts.to_vec(), vec![place]].concat())
     });
-    text.push_str(&slots(members));
+    text.push_str(&slots(&["slot", "state", "reads", "writes", "errors", "place"], members));
     text
 }
 
-/// The table of the slots, with the set of each if there are several.
-fn slots(members: impl Iterator<Item = (usize, [String; 3])>) -> String {
+/// The table of the slots below a head, with the set of each if there are several.
+fn slots(head: &[&str], members: impl Iterator<Item = (usize, Vec<String>)>) -> String {
     let members: Vec<_> = members.collect();
     let has_sets = members.iter().any(|(set, _)| *set > 0);
     let with = |set: String, cells: Vec<String>| {
         if has_sets { std::iter::once(set).chain(cells).collect() } else { cells }
     };
-    let mut rows = vec![with("set".to_owned(), row(["slot", "state", "place"]))];
-    rows.extend(members.into_iter().map(|(set, cells)| with(set.to_string(), cells.to_vec())));
+    let mut rows = vec![with("set".to_owned(), head.iter().map(|word| (*word).to_owned()).collect())];
+    rows.extend(members.into_iter().map(|(set, cells)| with(set.to_string(), cells)));
     table(2, &vec![Align::Left; rows[0].len()], &rows)
 }
 
@@ -221,10 +237,11 @@ pub fn found_text(pool: &FoundPool) -> String {
         }
     };
     let _ = write!(text, "  journal  {closed}\n  volumes  {volumes}\n\n");
-    text.push_str(&slots(pool.slots.iter().enumerate().map(|(slot, found)| {
+    let found = pool.slots.iter().enumerate().map(|(slot, found)| {
         let place = found.place.as_ref().map_or_else(|| "-".to_owned(), |place| place.display().to_string());
-        (geometry.set_of_slot(slot), [slot.to_string(), found.condition(), place])
-    })));
+        (geometry.set_of_slot(slot), vec![slot.to_string(), found.condition(), place])
+    });
+    text.push_str(&slots(&["slot", "state", "place"], found));
     for place in &pool.spares {
         let _ = writeln!(text, "  spare: {}", place.display());
     }
@@ -238,18 +255,18 @@ pub fn found_text(pool: &FoundPool) -> String {
 mod tests {
     use super::*;
 
-    fn cells(slot: usize) -> [String; 3] {
-        [slot.to_string(), "in sync".to_owned(), format!("/srv/m{slot}.img")]
+    fn cells(slot: usize) -> Vec<String> {
+        vec![slot.to_string(), "in sync".to_owned(), format!("/srv/m{slot}.img")]
     }
 
     #[test]
     fn sets_are_told_where_there_are_several() {
-        let one = slots((0..2).map(|slot| (0, cells(slot))));
+        let one = slots(&["slot", "state", "place"], (0..2).map(|slot| (0, cells(slot))));
         assert_eq!(
             one,
             "  slot  state    place\n  0     in sync  /srv/m0.img\n  1     in sync  /srv/m1.img\n"
         );
-        let two = slots((0..2).map(|slot| (slot, cells(slot))));
+        let two = slots(&["slot", "state", "place"], (0..2).map(|slot| (slot, cells(slot))));
         assert_eq!(
             two,
             "  set  slot  state    place\n  0    0     in sync  /srv/m0.img\n  1    1     in sync  /srv/m1.img\n"

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use control::api::client::{Client, ClientError};
-use control::api::model::{Activity, Initiators, MemberState, Pools, Times, VolumeActivity};
+use control::api::model::{self, Activity, Initiators, Io, MemberState, Pools, Times, VolumeActivity};
 use serde::Serialize;
 
 /// A look at a node.
@@ -86,6 +86,40 @@ impl Volume {
     }
 }
 
+/// What somebody asked for, or something was asked for, in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Rates {
+    pub reads_per_s: f64,
+    pub writes_per_s: f64,
+    pub read_bytes_per_s: f64,
+    pub written_bytes_per_s: f64,
+    pub errors: u64,
+    pub in_flight: u64,
+    /// Microseconds of a read or write in this interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mean_us: Option<f64>,
+}
+
+impl Rates {
+    /// Of what was not there at the first look nothing is known yet.
+    #[expect(clippy::cast_precision_loss, reason = "figures for people")]
+    fn between(then: Option<Io>, now: Io, interval_s: f64) -> Rates {
+        let then = then.unwrap_or(now);
+        let grown = |of: fn(&Io) -> u64| of(&now).saturating_sub(of(&then));
+        let rate = |of| if interval_s > 0.0 { grown(of) as f64 / interval_s } else { 0.0 };
+        let requests = grown(|io| io.reads + io.writes);
+        Rates {
+            reads_per_s: rate(|io| io.reads),
+            writes_per_s: rate(|io| io.writes),
+            read_bytes_per_s: rate(|io| io.read_bytes),
+            written_bytes_per_s: rate(|io| io.written_bytes),
+            errors: grown(|io| io.errors),
+            in_flight: now.in_flight,
+            mean_us: (requests > 0).then(|| grown(|io| io.taken_us) as f64 / requests as f64),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Session {
     pub protocol: String,
@@ -94,6 +128,8 @@ pub struct Session {
     pub volumes: Vec<String>,
     pub connections: usize,
     pub shard: usize,
+    #[serde(flatten)]
+    pub rates: Rates,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -102,6 +138,8 @@ pub struct Member {
     pub slot: usize,
     pub state: &'static str,
     pub slow: bool,
+    #[serde(flatten)]
+    pub rates: Rates,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_us: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,8 +160,8 @@ impl Frame {
             uptime_s: after.activity.uptime_s,
             interval_s,
             volumes: after.activity.volumes.iter().map(volume).collect(),
-            sessions: sessions(&after.initiators),
-            members: members(&after.pools),
+            sessions: sessions(&before.initiators, &after.initiators, interval_s),
+            members: members(&before.pools, &after.pools, interval_s),
         };
         frame.sort(order);
         frame
@@ -161,7 +199,12 @@ fn volume(then: &VolumeActivity, now: &VolumeActivity, interval_s: f64) -> Volum
     }
 }
 
-fn sessions(told: &Initiators) -> Vec<Session> {
+fn sessions(before: &Initiators, told: &Initiators, interval_s: f64) -> Vec<Session> {
+    let then = |of: &model::Initiator, id: &str| {
+        let same = |one: &&model::Initiator| one.protocol == of.protocol && one.name == of.name;
+        let sessions = before.initiators.iter().find(same).map_or(&[][..], |one| &one.sessions);
+        sessions.iter().find(|session| session.id == id).map(|session| session.io)
+    };
     let all = told.initiators.iter().flat_map(|initiator| {
         initiator.sessions.iter().map(|session| Session {
             protocol: initiator.protocol.clone(),
@@ -170,12 +213,15 @@ fn sessions(told: &Initiators) -> Vec<Session> {
             volumes: session.volumes.clone(),
             connections: session.connections.len(),
             shard: session.shard,
+            rates: Rates::between(then(initiator, &session.id), session.io, interval_s),
         })
     });
     all.collect()
 }
 
-fn members(told: &Pools) -> Vec<Member> {
+fn members(before: &Pools, told: &Pools, interval_s: f64) -> Vec<Member> {
+    let then =
+        |pool: &str, slot: usize| before.pools.iter().find(|one| one.name == pool)?.members.get(slot)?.io;
     let all = told.pools.iter().flat_map(|pool| {
         pool.members.iter().map(|member| Member {
             pool: pool.name.clone(),
@@ -186,6 +232,7 @@ fn members(told: &Pools) -> Vec<Member> {
                 MemberState::Out => "out",
             },
             slow: member.slow,
+            rates: Rates::between(then(&pool.name, member.slot), member.io.unwrap_or_default(), interval_s),
             read_us: member.read_us,
             write_us: member.write_us,
             place: member.place.clone(),

@@ -17,6 +17,8 @@ use super::frame::{Frame, Order, Taken};
 use super::text::{self, Rows};
 use crate::message::Failure;
 
+/// Between two columns.
+const SPACING: u16 = 2;
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 
@@ -163,21 +165,26 @@ impl Screen {
 }
 
 /// A table as wide as its cells; the line of `chosen` is always in sight.
+/// Where there is too little room the columns at the right are left out: all of them a bit narrower would tell nothing.
 fn draw_table(area: &mut Area, place: Rect, rows: &Rows, chosen: Option<usize>) {
-    let width = |column: usize| {
-        let widest = rows.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        Constraint::Length(widest as u16)
+    let width = |column: usize| rows.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut end = 0;
+    let fits = |width: &usize| {
+        end += width + usize::from(SPACING);
+        end <= usize::from(place.width + SPACING)
     };
-    let widths: Vec<_> = (0..rows.columns.len()).map(width).collect();
+    let widths = (0..rows.columns.len()).map(width).take_while(fits);
+    let widths: Vec<_> = widths.map(|width| Constraint::Length(width as u16)).collect();
     let cells = |row: &Vec<String>| {
-        let cells = row.iter().zip(&rows.columns).map(|(cell, align)| {
+        let cells = row.iter().zip(&rows.columns).take(widths.len()).map(|(cell, align)| {
             let text = Text::raw(cell.clone());
             Cell::from(if *align == Align::Right { text.right_aligned() } else { text })
         });
         Row::new(cells.collect::<Vec<_>>())
     };
     let Some((head, rest)) = rows.rows.split_first() else { return };
-    let table = Table::new(rest.iter().map(cells), widths).header(cells(head).style(BOLD)).column_spacing(2);
+    let table =
+        Table::new(rest.iter().map(&cells), &widths).header(cells(head).style(BOLD)).column_spacing(SPACING);
     let mut state = TableState::new().with_selected(chosen);
     area.render_stateful_widget(table.row_highlight_style(REVERSED), place, &mut state);
 }

@@ -4,15 +4,20 @@ use super::frame::{Frame, Order, Taken};
 use super::screen::{Page, Screen};
 use super::text;
 use control::api::model::{
-    Activity, Connection, Initiator, Initiators, LayerTime, Pools, Session, Times, VolumeActivity,
+    Activity, Connection, Initiator, Initiators, Io, LayerTime, Pools, Session, Times, VolumeActivity,
 };
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
+#[expect(clippy::cast_sign_loss, reason = "times are not negative")]
 fn taken(uptime_s: f64, volumes: Vec<VolumeActivity>) -> Taken {
     let connections = vec![Connection { from: "127.0.0.1:4000".to_owned(), to: None }];
-    let session = Session { id: "1".to_owned(), volumes: vec!["db".to_owned()], connections, shard: 1 };
+    // Ten writes of 512 bytes a second.
+    let writes = (uptime_s * 10.0) as u64;
+    let (written_bytes, taken_us) = (writes * 512, writes * 40);
+    let io = Io { writes, written_bytes, taken_us, in_flight: 1, ..Io::default() };
+    let session = Session { id: "1".to_owned(), volumes: vec!["db".to_owned()], connections, shard: 1, io };
     let initiator =
         Initiator { protocol: "nbd".to_owned(), name: "somebody".to_owned(), sessions: vec![session] };
     Taken {
@@ -73,8 +78,8 @@ time of db     mean   share   slowest   share
 limit       25.0 us  25.0 %  900.0 us  90.0 %
 disk        75.0 us  75.0 %  100.0 us  10.0 %
 
-protocol  initiator  session  volumes  connections  shard
-nbd       somebody   1        db                 1      1
+protocol  initiator  session  volumes  reads/s  writes/s  read/s  written/s     mean  queue  errors  connections  shard
+nbd       somebody   1        db             0        10     0 B     5.1 kB  40.0 us      1       0            1      1
 ";
     assert_eq!(text::of(&frame()), expected);
 }

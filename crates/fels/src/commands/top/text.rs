@@ -1,7 +1,7 @@
 //! A frame as tables: what is printed once, and what the screen is made of.
 
 use super::super::table::{Align, row, table};
-use super::frame::{Frame, Volume};
+use super::frame::{Frame, Rates, Volume};
 use control::api::model::Times;
 
 /// Heads and rows of a table, with how its columns stand.
@@ -90,39 +90,83 @@ pub fn times(head: &str, times: &Times) -> Rows {
 
 /// Who is connected.
 pub fn sessions(frame: &Frame) -> Rows {
-    let mut rows = vec![row(["protocol", "initiator", "session", "volumes", "connections", "shard"])];
+    let mut rows = vec![row([
+        "protocol",
+        "initiator",
+        "session",
+        "volumes",
+        "reads/s",
+        "writes/s",
+        "read/s",
+        "written/s",
+        "mean",
+        "queue",
+        "errors",
+        "connections",
+        "shard",
+    ])];
     rows.extend(frame.sessions.iter().map(|session| {
-        vec![
+        let mut cells = vec![
             session.protocol.clone(),
             session.initiator.clone(),
             session.id.clone(),
             if session.volumes.is_empty() { "(discovery)".to_owned() } else { session.volumes.join(", ") },
-            session.connections.to_string(),
-            session.shard.to_string(),
-        ]
+        ];
+        cells.extend(rates(&session.rates));
+        cells.extend([session.connections.to_string(), session.shard.to_string()]);
+        cells
     }));
-    let mut columns = vec![Align::Left; 6];
-    columns[4..].fill(Align::Right);
+    let mut columns = vec![Align::Right; 13];
+    columns[..4].fill(Align::Left);
     Rows { columns, rows }
+}
+
+/// Cells of what was asked for: operations, bytes, their time, what waits and what failed.
+fn rates(rates: &Rates) -> [String; 7] {
+    [
+        count(rates.reads_per_s),
+        count(rates.writes_per_s),
+        bytes(rates.read_bytes_per_s),
+        bytes(rates.written_bytes_per_s),
+        rates.mean_us.map_or_else(|| "-".to_owned(), time),
+        rates.in_flight.to_string(),
+        rates.errors.to_string(),
+    ]
 }
 
 /// Members of pools.
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
 pub fn members(frame: &Frame) -> Rows {
-    let mut rows = vec![row(["pool", "slot", "state", "read", "write", "place"])];
+    let mut rows = vec![row([
+        "pool",
+        "slot",
+        "state",
+        "reads/s",
+        "writes/s",
+        "read/s",
+        "written/s",
+        "mean",
+        "queue",
+        "errors",
+        "read",
+        "write",
+        "place",
+    ])];
     let taken = |time_us: Option<u64>| time_us.map_or_else(|| "-".to_owned(), |us| self::time(us as f64));
     rows.extend(frame.members.iter().map(|member| {
-        vec![
+        let mut cells = vec![
             member.pool.clone(),
             member.slot.to_string(),
             if member.slow { format!("{}, slow", member.state) } else { member.state.to_owned() },
-            taken(member.read_us),
-            taken(member.write_us),
-            member.place.clone().unwrap_or_default(),
-        ]
+        ];
+        cells.extend(rates(&member.rates));
+        cells.extend([taken(member.read_us), taken(member.write_us)]);
+        cells.push(member.place.clone().unwrap_or_default());
+        cells
     }));
-    let columns = [Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left];
-    Rows { columns: columns.to_vec(), rows }
+    let mut columns = vec![Align::Right; 13];
+    (columns[0], columns[2], columns[12]) = (Align::Left, Align::Left, Align::Left);
+    Rows { columns, rows }
 }
 
 fn count(number: f64) -> String {

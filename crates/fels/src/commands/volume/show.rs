@@ -136,7 +136,8 @@ fn text(volume: &Volume) -> String {
     }
     row("initiators", &who(&volume.allow));
     if let Some(subsystem) = &volume.subsystem {
-        row("subsystem", subsystem);
+        let nsid = volume.nsid.map_or_else(String::new, |nsid| format!(", namespace {nsid}"));
+        row("subsystem", &format!("{subsystem}{nsid}"));
         row("hosts", &who(&volume.hosts));
     }
     row("NBD", if volume.nbd { "yes, where the node serves it" } else { "no" });
@@ -175,6 +176,7 @@ mod tests {
             allow: Vec::new(),
             nbd: false,
             subsystem: None,
+            nsid: None,
             hosts: Vec::new(),
         };
         let expected = "\

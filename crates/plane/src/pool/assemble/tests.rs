@@ -40,7 +40,7 @@ impl Machine {
             let result = work(&ring, &mut assembled).await;
             let core = assembled.pool().core(0, &ring).map_err(|error| error.to_string())?;
             assembled.pool().keep(&core);
-            PoolCores(vec![core]).close().await?;
+            core.close().await?;
             Ok(result)
         });
         drop(reactor);

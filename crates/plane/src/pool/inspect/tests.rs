@@ -6,7 +6,7 @@ use ring::Reactor;
 use ring::sim::{Node, World};
 
 use super::*;
-use crate::pool::{Level, MemberPlan, PoolCores, PoolPlan, assemble};
+use crate::pool::{Level, MemberPlan, PoolPlan, assemble};
 
 const MEMBER: u64 = 4 << 20;
 
@@ -47,7 +47,7 @@ impl Machine {
             let (assembled, _locks) = assemble(ring, &plan, 1).await.unwrap();
             let core = assembled.pool().core(0, ring).unwrap();
             assembled.pool().keep(&core);
-            PoolCores(vec![core]).close().await.unwrap();
+            core.close().await.unwrap();
         });
     }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
 use crate::pool::format::{BLOCK, Geometry, Label, VolumeEntry};
 use crate::pool::join::join;
+use crate::pool::volumes::erase;
 use crate::pool::{
     Handle, Level, Member, MemberState, Place, Pool, PoolCore, PoolDisk, PoolError, PoolOptions, Scrub,
-    VolumeWish, erase,
+    VolumeWish,
 };
 use crate::request::{Extent, Request, Verb};
 
@@ -235,7 +236,10 @@ impl Bed {
     pub fn erase_volume(&self, place: usize) {
         let (core, entry) = (self.core().clone(), self.volumes()[place].clone());
         let reactor = &self.running.as_ref().unwrap().reactor;
-        self.world.block_on(reactor, async move { erase(&core, &entry).await }).unwrap().unwrap();
+        self.world
+            .block_on(reactor, async move { erase(&core, &entry, &AtomicU64::new(0)).await })
+            .unwrap()
+            .unwrap();
     }
 
     /// How many rows the newest label of a member has.

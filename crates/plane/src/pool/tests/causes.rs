@@ -520,21 +520,27 @@ fn what_is_read_while_its_member_is_replaced_is_not_judged_by_the_new_one() {
 /// was taken for unknown when the other one failed, and the pool stopped writing though nothing was lost.
 #[test]
 fn a_member_that_comes_in_while_a_change_is_noted_is_known() {
-    for seed in 0..40 {
+    for seed in 0..200 {
         let mut bed = Bed::new(2400 + seed, Level::Raid1, 2, 16 << 10);
         bed.write(0, &bytes(1)).unwrap();
         bed.take_out(1);
         let results = Rc::new(RefCell::new(Vec::new()));
-        for lane in 0..8 {
-            let (disk, ring, results) = (bed.disk(), bed.ring(), results.clone());
+        let (handle, rows) = (bed.handle(), bed.geometry().rows);
+        // Rows that are changed for the first time, around the moment in which the rebuilding ends.
+        for row in 8..rows.min(48) {
+            let (disk, ring, results, handle) = (bed.disk(), bed.ring(), results.clone(), handle.clone());
             bed.ring().spawn_later(async move {
-                for turn in 0..2000 {
-                    let place = (lane * 3 + turn % 3) * (16 << 10);
-                    let write = Request::write(place, Buffer::copy_of(&bytes(turn as u8)));
-                    let result = disk.submit(write).await.result;
-                    results.borrow_mut().push(result);
+                let is_near = || match handle.status().members[1].state {
+                    MemberState::Rebuilding { rows: done } => done + 1 >= rows,
+                    _ => false,
+                };
+                while !is_near() {
                     ring.sleep(Duration::from_micros(20)).await;
                 }
+                ring.sleep(Duration::from_micros((row * 37 + seed * 11) % 2000)).await;
+                let write = Request::write(row * (16 << 10), Buffer::copy_of(&bytes(row as u8)));
+                let result = disk.submit(write).await.result;
+                results.borrow_mut().push(result);
             });
         }
         bed.renew(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::bed::Bed;
 use super::pattern;
-use crate::pool::format::{BLOCK, Cause, End, ExtensionError, TablePage, catalogue};
+use crate::pool::format::{BLOCK, Cause, End, ExtensionError, TablePage, bitmap_block, catalogue};
 use crate::pool::{Level, MemberState, Refusal, VolumeWish};
 
 fn further(index: usize) -> String {
@@ -185,9 +185,14 @@ fn a_copy_that_has_nothing_yet_is_not_read() {
 }
 
 #[test]
-fn a_new_member_has_both_places_of_each_page_and_both_catalogues_before_it_is_one() {
+fn a_new_member_has_both_places_of_each_page_its_bitmap_and_both_catalogues_before_it_is_one() {
     for seed in 0..8 {
         let (mut bed, _) = made(20 + seed, Level::Raid1, 2);
+        // What is blank need not be so in the middle.
+        let mut used = vec![0xA5; 6 << 20];
+        used[..1 << 20].fill(0);
+        used[5 << 20..].fill(0);
+        bed.machine.put_file(further(0).as_ref(), &used);
         bed.begin_extending(&[&further(0)]);
         bed.world.run_until(|| (0..2).any(|slot| slots(&bed, &bed.path(slot)) == 3)).unwrap();
         let (geometry, id) = (bed.geometry(), bed.core().shared().id);
@@ -202,6 +207,9 @@ fn a_new_member_has_both_places_of_each_page_and_both_catalogues_before_it_is_on
         for (page, copy) in (0..geometry.table_pages).flat_map(|page| [(page, 0), (page, 1)]) {
             let bytes = bytes(geometry.table_page_place(page, copy));
             assert!(TablePage::decode(&bytes, &id, 2, page).is_some(), "{page}, {copy}");
+        }
+        for number in 0..geometry.bitmap_blocks {
+            assert!(bitmap_block::decode(&bytes(geometry.bitmap_place(number)), &id, number).is_some());
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bed;
 mod causes;
+mod counters;
 mod damage;
 mod extend;
 mod gather;

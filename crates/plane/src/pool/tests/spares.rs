@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::bed::Bed;
 use super::pattern;
 use crate::limits::{POOL_MEMBER_STALL, POOL_SPARE_GRACE, POOL_WATCH};
-use crate::pool::format::{Cause, End, Label};
+use crate::pool::format::{BLOCK, Cause, End, Label};
 use crate::pool::{Level, MemberState, Refusal};
 
 const REDUNDANT: [(Level, usize); 4] =
@@ -159,6 +159,25 @@ fn a_spare_that_fails_is_followed_by_the_next_one() {
     bed.leave(0);
     bed.forget("/s0");
     is_whole(&mut bed, &bytes, 1);
+}
+
+#[test]
+fn a_spare_that_has_lost_its_labels_is_passed_over() {
+    let (mut bed, bytes) = bed(6, Level::Raid5, 4);
+    bed.add_spare("/s1");
+    // It is there a moment before its label is written.
+    bed.world.run_for(POOL_WATCH).unwrap();
+    let lost = End::BOTH.map(|end| bed.geometry().label_place(end));
+    for place in lost {
+        bed.machine.corrupt("/s0".as_ref(), place..place + BLOCK as u64);
+    }
+    bed.machine.fail_writes(&bed.path(1), 0..u64::MAX);
+    bed.write(0, &bytes).unwrap();
+    bed.world.run_until(|| place(&bed, 1).is_some_and(|place| place.starts_with("/s"))).unwrap();
+    assert_eq!(place(&bed, 1).as_deref(), Some("/s1"));
+    bed.leave(1);
+    bed.forget("/s0");
+    is_whole(&mut bed, &bytes, 0);
 }
 
 #[test]

@@ -123,6 +123,10 @@ proptest! {
                 }
             }
             let Ok(next) = wish.apply(&volumes, &geometry) else { continue };
+            let others = |list: &[VolumeEntry]| -> Vec<VolumeEntry> {
+                list.iter().filter(|entry| entry.name != wish.name()).cloned().collect()
+            };
+            prop_assert_eq!(others(&next), others(&volumes), "nobody else is touched");
             for old in &volumes {
                 let Some(new) = next.iter().find(|new| new.id == old.id) else { continue };
                 let rows = |entry: &VolumeEntry| -> Vec<u64> {

@@ -67,7 +67,8 @@ impl Session {
             return false;
         }
         let unit = &attached.unit;
-        let Some(response) = unit.at_once(&attached.nexus, decode_lun(command.lun), &command.cdb, data)
+        let lun = decode_lun(command.lun);
+        let Some(response) = unit.at_once(&attached.nexus, lun, &command.cdb, data, &connection.traffic)
         else {
             return false;
         };
@@ -109,7 +110,7 @@ impl Session {
     }
 
     fn run(self: &Rc<Self>, id: TaskId, prepared: Prepared, mut buffer: Buffer, connection: Rc<Connection>) {
-        let session = self.clone();
+        let (session, begun) = (self.clone(), self.shard.ring().turn_time());
         self.shard.ring().spawn(async move {
             let Some(attached) = &session.attached else { return };
             let wanted = (prepared.data_out() as usize).min(buffer.len());
@@ -122,6 +123,11 @@ impl Session {
                 return;
             }
             let response = attached.unit.execute(&attached.nexus, prepared, buffer).await;
+            if let Some(verb) = prepared.verb() {
+                let failed = response.sense.is_some();
+                let bytes = wanted.max(response.data_in.len()) as u64;
+                connection.traffic.done(verb, bytes, begun, connection.ring().turn_time(), failed);
+            }
             session.finish(id, Reply { response, wanted: Wanted::of(&prepared) });
         });
     }

@@ -12,6 +12,7 @@ use wire::iscsi::{Bhs, Framing, SerialNumber};
 use super::login::{ConnectionParameters, LoginOutcome};
 use super::text::TextNegotiation;
 use crate::limits::SEND_DATA_SEGMENT_BYTES;
+use crate::session::traffic::Traffic;
 use crate::transport::Outgoing;
 
 /// Pieces of one frame at most: header, data, padding and digest.
@@ -34,6 +35,8 @@ pub struct Connection {
     stat_sn: Cell<SerialNumber>,
     /// Text exchange of full-feature phase.
     pub text: RefCell<TextNegotiation>,
+    /// What was done for it.
+    pub traffic: Rc<Traffic>,
     /// What is sent.
     pub outgoing: Outgoing,
     /// When something last came.
@@ -54,6 +57,7 @@ impl Connection {
         outcome: &LoginOutcome,
         text: TextNegotiation,
         last_received: Rc<Cell<Instant>>,
+        traffic: Rc<Traffic>,
     ) -> Connection {
         Connection {
             ring,
@@ -65,6 +69,7 @@ impl Connection {
             parameters: outcome.connection,
             stat_sn: Cell::new(outcome.next_stat_sn),
             text: RefCell::new(text),
+            traffic,
             outgoing: Outgoing::default(),
             last_received,
             ping: Cell::new(None),

@@ -7,28 +7,33 @@ use std::sync::Arc;
 
 use ring::{Buffer, SendList, Socket};
 use wire::iscsi::frame::{ahs_length, data_segment_length, padding};
-use wire::iscsi::{Bhs, LoginRequest, LoginStatus, Opcode};
+use wire::iscsi::{Bhs, IscsiName, LoginRequest, LoginStatus, Opcode};
 
 use super::claim::Claim;
-use super::login::{Action, ChapEntropy, Event, LoginConfig, LoginOutcome, OperationalLimits, Response};
+use super::login::{
+    Action, ChapEntropy, Event, LoginConfig, LoginError, LoginOutcome, OperationalLimits, Response,
+};
 use super::registry::{Place, SessionKey};
 use super::service::{Entrance, Node, Service};
 use super::target::PORTAL_GROUP_TAG;
 use crate::limits::{LOGIN_RESPONSE_BYTES, LOGIN_TIME};
 use crate::log::trouble;
+use crate::session::notice::{self, Notice, What};
+use crate::session::traffic::Portal;
 use crate::transport::{Gone, Reader};
 
 /// A connection that is logging in, as others see it.
 pub struct Login {
     socket: Socket,
     peer: SocketAddr,
+    portal: Arc<Portal>,
     reason: RefCell<Option<&'static str>>,
 }
 
 impl Login {
-    /// A connection that has just come.
-    pub fn new(socket: Socket, peer: SocketAddr) -> Rc<Login> {
-        Rc::new(Login { socket, peer, reason: RefCell::new(None) })
+    /// A connection that has just come by a portal.
+    pub fn new(socket: Socket, peer: SocketAddr, portal: Arc<Portal>) -> Rc<Login> {
+        Rc::new(Login { socket, peer, portal, reason: RefCell::new(None) })
     }
 
     /// Ends it.
@@ -67,9 +72,10 @@ pub async fn log_in(service: &Rc<Service>, login: Rc<Login>, socket: Socket) {
     match result {
         Ok(entered) => {
             let ends = (peer, login.socket.local().unwrap_or(peer));
+            let portal = login.portal.clone();
             drop(login);
             let (socket, rest) = reader.into_parts();
-            hand_over(service, socket, ends, rest, entered);
+            hand_over(service, socket, (ends, portal), rest, entered);
         }
         Err(failure) => {
             let reason = login.reason.borrow().map_or_else(|| failure.to_string(), str::to_owned);
@@ -90,7 +96,7 @@ struct Entered {
 fn hand_over(
     service: &Rc<Service>,
     socket: Socket,
-    ends: (SocketAddr, SocketAddr),
+    (ends, portal): ((SocketAddr, SocketAddr), Arc<Portal>),
     rest: Vec<u8>,
     entered: Entered,
 ) {
@@ -100,7 +106,7 @@ fn hand_over(
         return;
     };
     let shard = claim.place().shard;
-    let entrance = Entrance { socket, ends, rest, outcome, claim, again };
+    let entrance = Entrance { socket, ends, portal, rest, outcome, claim, again };
     service.shard().tell(shard, move |shard| {
         if let Some(service) = shard.service::<Service>() {
             service.admit(entrance);
@@ -143,6 +149,9 @@ async fn negotiate(
                 return Ok(found);
             }
             (Action::Refuse(response, error), _) => {
+                if let (true, Some(names)) = (error.is_kept_out(), machine.names()) {
+                    tell_refusal(service, login, names, &error);
+                }
                 send(&login.socket, &response).await?;
                 return Err(Failure::Refused(error.to_string()));
             }
@@ -150,6 +159,19 @@ async fn negotiate(
             (other, _) => return Err(Failure::Refused(format!("the login went astray: {other:?}"))),
         }
     }
+}
+
+/// Somebody is to know that an initiator was not let in.
+fn tell_refusal(
+    service: &Rc<Service>,
+    login: &Login,
+    (initiator, target): (&IscsiName, Option<&IscsiName>),
+    error: &LoginError,
+) {
+    let what = What::Refused(error.for_people());
+    let (initiator, from) = (initiator.as_str().to_owned(), login.peer.to_string());
+    let target = target.map_or("discovery", IscsiName::as_str).to_owned();
+    notice::tell(service.shard(), Notice { protocol: "iscsi", initiator, from, target, what });
 }
 
 fn entropy() -> Result<ChapEntropy, getrandom::Error> {

@@ -53,6 +53,7 @@ impl Session {
         let addresses: Vec<String> = self
             .node
             .addresses_for(connection.local)
+            .into_iter()
             .map(|address| format!("{address},{PORTAL_GROUP_TAG}"))
             .collect();
         let targets = self.node.targets.get();

@@ -31,3 +31,4 @@ pub use registry::Registry;
 pub use service::{IscsiOptions, Node, Service};
 pub use session::Session;
 pub use target::{PORTAL_GROUP_TAG, Target, Targets};
+pub use tasks::Task;

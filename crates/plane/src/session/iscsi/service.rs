@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use ring::{Detached, Peer, Socket};
@@ -23,7 +23,9 @@ use super::text::TextNegotiation;
 use crate::latest::Latest;
 use crate::limits::{CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD};
 use crate::log::trouble;
+use crate::session::notice::{Leaving, What};
 use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
+use crate::session::traffic::{Portal, Traffic};
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Reader, last_words};
@@ -45,7 +47,7 @@ pub struct Node {
     pub registry: Registry,
     /// Timers.
     pub options: IscsiOptions,
-    portals: OnceLock<Vec<SocketAddr>>,
+    portals: Latest<Vec<SocketAddr>>,
 }
 
 impl Node {
@@ -55,22 +57,22 @@ impl Node {
             targets: Latest::new(targets),
             registry: Registry::default(),
             options,
-            portals: OnceLock::new(),
+            portals: Latest::default(),
         })
     }
 
-    /// Where it listens; said once.
+    /// Where it listens.
     pub fn set_portals(&self, portals: Vec<SocketAddr>) {
-        self.portals.set(portals).ok();
+        self.portals.set(portals);
     }
 
     /// The portals by which a peer that reached `local` can come; a portal that listens on every address is named
     /// by the one that was reached.
-    pub fn addresses_for(&self, local: SocketAddr) -> impl Iterator<Item = SocketAddr> {
-        let portals = self.portals.get().map_or(&[][..], Vec::as_slice);
-        portals.iter().map(move |portal| {
+    pub fn addresses_for(&self, local: SocketAddr) -> Vec<SocketAddr> {
+        let reached = |portal: &SocketAddr| {
             if portal.ip().is_unspecified() { SocketAddr::new(local.ip(), portal.port()) } else { *portal }
-        })
+        };
+        self.portals.get().iter().map(reached).collect()
     }
 }
 
@@ -80,6 +82,8 @@ pub struct Entrance {
     pub socket: Detached,
     /// Both ends.
     pub ends: (SocketAddr, SocketAddr),
+    /// By which it came.
+    pub portal: Arc<Portal>,
     /// What came behind the last login request.
     pub rest: Vec<u8>,
     /// What the login came to.
@@ -145,7 +149,7 @@ impl Service {
 
     /// A connection that has logged in arrives where its session lives.
     pub fn admit(self: &Rc<Self>, entrance: Entrance) {
-        let Entrance { socket, ends, rest, outcome, claim, again } = entrance;
+        let Entrance { socket, ends, portal, rest, outcome, claim, again } = entrance;
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
         let Some(session) = self.session_of(&claim, &outcome, again) else {
@@ -169,7 +173,14 @@ impl Service {
             outcome.connection.initiator_max_recv_data_segment_length,
         );
         let last = reader.last_received();
-        let connection = Rc::new(Connection::new(ring.clone(), socket, ends, &outcome, text, last));
+        let traffic = Traffic::begin(&self.shard, &portal);
+        if session.attached.is_some() {
+            traffic.belongs_to(outcome.initiator_name.as_str());
+        }
+        let connection = Rc::new(Connection::new(ring.clone(), socket, ends, &outcome, text, last, traffic));
+        if claim.is_leading() {
+            session.tell(ends.0, What::CameIn);
+        }
         self.connections.set(self.connections.get() + 1);
         session.add(connection.clone(), claim);
         ring.spawn_later(self.clone().serve(session, connection, reader));
@@ -252,6 +263,7 @@ impl Service {
             trouble!("{} ({initiator}): connection closed: {reason}", connection.peer);
         }
         let alone = connection.logged_out.get();
+        session.note_end(&connection, alone, &reason);
         drop(reader);
         session.remove(&connection, alone).await;
         self.connections.set(self.connections.get() - 1);
@@ -311,6 +323,7 @@ impl Service {
         let picked = || self.sessions().into_iter().filter(|session| chosen(session));
         let ring = self.shard.ring();
         for session in picked() {
+            session.leave(Leaving::KeptOut, reason);
             if let Some(connection) = session.connections().first() {
                 session.send_async(connection, AsyncEvent::LOGOUT_REQUESTED, [0, 0, grace.as_secs() as u16]);
             }
@@ -338,14 +351,14 @@ impl Welcome for Service {
         self.draining.get()
     }
 
-    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer) {
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer, portal: Arc<Portal>) {
         let Some(peer) = peer.address() else { return };
         if self.draining.get() || self.connections.get() >= CONNECTIONS_PER_SHARD {
             trouble!("{peer}: closed, this core has {} connections already", self.connections.get());
             return;
         }
         let socket = Socket::attach(self.shard.ring(), socket);
-        let login = Login::new(socket.clone(), peer);
+        let login = Login::new(socket.clone(), peer, portal);
         let mut logins = self.logins.borrow_mut();
         logins.retain(|login| login.strong_count() > 0);
         if logins.len() >= LOGINS_PER_SHARD

@@ -4,6 +4,7 @@
 //! the other files of this room: [`super::command`], [`super::manage`], [`super::exchange`].
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use super::target::Target;
 use super::tasks::{TaskId, Tasks};
 use super::window::CommandWindow;
 use crate::limits::COMMAND_WINDOW;
+use crate::session::notice::{self, Leaving, Notice, What};
 use crate::session::scsi::{LogicalUnit, Nexus};
 use crate::shard::Shard;
 
@@ -71,6 +73,10 @@ pub struct Session {
     changed: Notify,
     closing: Cell<bool>,
     over: Cell<bool>,
+    /// How and why it ends, once that is known.
+    leaving: RefCell<Option<(Leaving, String)>>,
+    /// Where its first connection came from.
+    from: Cell<Option<SocketAddr>>,
 }
 
 impl Session {
@@ -100,6 +106,8 @@ impl Session {
             changed: Notify::new(),
             closing: Cell::new(false),
             over: Cell::new(false),
+            leaving: RefCell::default(),
+            from: Cell::new(None),
         })
     }
 
@@ -274,6 +282,32 @@ impl Session {
         }
     }
 
+    /// Something that people are to know of it; of discovery sessions nothing is.
+    pub fn tell(&self, from: SocketAddr, what: What) {
+        let Some(attached) = &self.attached else { return };
+        self.from.set(Some(from));
+        let initiator = self.place.key.initiator.as_str().to_owned();
+        let (from, target) = (from.to_string(), attached.target.name.as_str().to_owned());
+        notice::tell(&self.shard, Notice { protocol: "iscsi", initiator, from, target, what });
+    }
+
+    /// How and why it is going to end. What is said first counts.
+    pub fn leave(&self, how: Leaving, why: &str) {
+        self.leaving.borrow_mut().get_or_insert_with(|| (how, why.to_owned()));
+    }
+
+    /// A connection has ended, and with it the session, unless it was logged out and leaves others.
+    pub fn note_end(&self, connection: &Rc<Connection>, logged_out: bool, why: &str) {
+        if !logged_out {
+            return self.leave(Leaving::Lost, why);
+        }
+        let state = self.state.borrow();
+        let stays = |other: &Rc<Connection>| !Rc::ptr_eq(other, connection);
+        if state.promised == 0 && !state.connections.iter().any(stays) {
+            self.leave(Leaving::Orderly, "");
+        }
+    }
+
     /// Whether it is coming to its end.
     pub fn is_closing(&self) -> bool {
         self.closing.get()
@@ -283,6 +317,7 @@ impl Session {
     /// left the registry.
     pub async fn close(self: &Rc<Self>, reason: &str) {
         if !self.closing.replace(true) {
+            self.leave(Leaving::Lost, reason);
             for connection in self.connections() {
                 connection.close(reason);
             }
@@ -299,6 +334,9 @@ impl Session {
             service.forget(&self);
         }
         self.node.registry.leave(self.place.tsih);
+        if let (Some(from), Some((how, why))) = (self.from.get(), self.leaving.take()) {
+            self.tell(from, What::Left(how, why));
+        }
         self.over.set(true);
         self.changed.notify();
     }

@@ -8,6 +8,7 @@ use wire::nbd::{SimpleReply, data_chunk, error_chunk, hole_chunk, none_chunk};
 
 use super::errors::Refused;
 use crate::limits::{NBD_BYTES_IN_FLIGHT, NBD_REQUESTS, RECEIVE_STALL};
+use crate::session::traffic::Traffic;
 use crate::transport::Outgoing;
 use crate::watch::Watched;
 
@@ -31,6 +32,8 @@ pub struct Connection {
     socket: Socket,
     /// Who is at the other end.
     pub peer: Peer,
+    /// What was done for it.
+    pub traffic: Rc<Traffic>,
     /// What is sent.
     pub outgoing: Outgoing,
     /// When something last came.
@@ -92,11 +95,18 @@ impl Watched for Connection {
 
 impl Connection {
     /// A connection that has just come.
-    pub fn new(ring: Ring, socket: Socket, peer: Peer, last_received: Rc<Cell<Instant>>) -> Rc<Connection> {
+    pub fn new(
+        ring: Ring,
+        socket: Socket,
+        peer: Peer,
+        last_received: Rc<Cell<Instant>>,
+        traffic: Rc<Traffic>,
+    ) -> Rc<Connection> {
         Rc::new(Connection {
             ring,
             socket,
             peer,
+            traffic,
             outgoing: Outgoing::default(),
             last_received,
             phase: Cell::new(Phase::Handshake),
@@ -133,6 +143,11 @@ impl Connection {
     fn has_room(&self, bytes: usize) -> bool {
         let requests = self.requests.get();
         requests == 0 || requests < NBD_REQUESTS && self.bytes.get() + bytes <= NBD_BYTES_IN_FLIGHT
+    }
+
+    /// Requests that have not ended.
+    pub fn in_flight(&self) -> usize {
+        self.requests.get() as usize
     }
 
     /// Waits until nothing is in flight.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Shared};
+use ring::{Buffer, Instant, Shared};
 use wire::nbd::{Command, CommandFlags, REQUEST_LENGTH, Request as WireRequest};
 
 use super::connection::{Connection, Slot};
@@ -98,17 +98,35 @@ impl Transmission {
         if request.length == 0 {
             return self.connection.done(request.cookie);
         }
-        match self.bytes(Extent::new(request.offset, request.length.into())).await {
+        let extent = Extent::new(request.offset, request.length.into());
+        if let Some(data) = self.channel.lend(extent) {
+            self.connection.traffic.prompt(Verb::Read, extent.length);
+            return self.connection.send_data(request.cookie, request.offset, data);
+        }
+        let begun = self.connection.ring().turn_time();
+        let read = self.fill(extent).await;
+        self.count(Verb::Read, extent.length, begun, read.is_err());
+        match read {
             Ok(data) => self.connection.send_data(request.cookie, request.offset, data),
             Err(error) => self.fail(request, &error),
         }
     }
 
+    /// An operation has ended that began at `begun`.
+    pub(super) fn count(&self, verb: Verb, bytes: u64, begun: Instant, failed: bool) {
+        let connection = &self.connection;
+        connection.traffic.done(verb, bytes, begun, connection.ring().turn_time(), failed);
+    }
+
     /// The bytes of an extent, lent where that is possible.
     pub(super) async fn bytes(&self, extent: Extent) -> Result<Shared, Error> {
-        if let Some(data) = self.channel.lend(extent) {
-            return Ok(data);
+        match self.channel.lend(extent) {
+            Some(data) => Ok(data),
+            None => self.fill(extent).await,
         }
+    }
+
+    async fn fill(&self, extent: Extent) -> Result<Shared, Error> {
         let buffer = Buffer::new(extent.length as usize);
         let Completion { result, buffer } = self.channel.submit(Request::read(extent.offset, buffer)).await;
         result.map(|()| buffer.share())
@@ -119,12 +137,15 @@ impl Transmission {
             return self.connection.done(request.cookie);
         }
         let write = Request::write(request.offset, buffer).with(durability(request.flags));
+        let (bytes, begun) = (request.length.into(), self.connection.ring().turn_time());
         let Completion { result, .. } = self.channel.submit(write).await;
+        self.count(Verb::Write, bytes, begun, result.is_err());
         self.end(request, result);
     }
 
     /// What moves no data.
     async fn rest(&self, request: &WireRequest) {
+        let begun = self.connection.ring().turn_time();
         let result = match request.command {
             Command::FLUSH => self.channel.submit(Request::flush()).await.result,
             Command::TRIM => self.trim(request).await,
@@ -137,6 +158,9 @@ impl Transmission {
         {
             // Nothing has gone wrong: the client asked whether there is a fast way.
             return self.connection.refuse(request.cookie, errno(error.kind()));
+        }
+        if let Some(verb) = verb(request.command) {
+            self.count(verb, request.length.into(), begun, result.is_err());
         }
         self.end(request, result);
     }
@@ -187,6 +211,16 @@ impl Transmission {
             at += buffer.len() as u64;
         }
         Ok(())
+    }
+}
+
+/// What a request that moves no data is among the operations of a client.
+fn verb(command: Command) -> Option<Verb> {
+    match command {
+        Command::FLUSH => Some(Verb::Flush),
+        Command::TRIM => Some(Verb::Discard),
+        Command::WRITE_ZEROES => Some(Verb::WriteZeroes),
+        _ => None,
     }
 }
 

@@ -16,6 +16,7 @@ mod sparse;
 #[cfg(test)]
 mod tests;
 
+pub use connection::Connection;
 pub use export::{Export, Exports};
 pub use receive::judge;
 pub use service::{Node, Service};

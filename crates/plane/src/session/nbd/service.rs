@@ -12,10 +12,12 @@ use super::connection::{Connection, Phase};
 use super::execute::Transmission;
 use super::export::{Exports, View};
 use super::handshake::{Chosen, Failure, negotiate};
-use super::receive::receive;
+use super::receive::{End, receive};
 use crate::latest::Latest;
 use crate::limits::{CONNECTIONS_PER_SHARD, DRAIN_TIME, LOGINS_PER_SHARD};
 use crate::log::trouble;
+use crate::session::notice::{self, Leaving, Notice, What};
+use crate::session::traffic::{Portal, Traffic};
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Gone, Reader};
@@ -76,10 +78,17 @@ impl Service {
         View { exports: self.node.exports.get(), shard: &self.shard }
     }
 
-    /// The connections of this core that have chosen an export: where they come from, and the places of their volumes.
-    pub fn users(&self) -> Vec<(Peer, usize)> {
+    /// The connections of this core that have chosen an export, and the places of their volumes.
+    pub fn users(&self) -> Vec<(Rc<Connection>, usize)> {
         let connections = self.connections.borrow();
-        connections.values().filter_map(|one| Some((one.peer, one.volume.get()?))).collect()
+        connections.values().filter_map(|one| Some((one.clone(), one.volume.get()?))).collect()
+    }
+
+    /// Something that people are to know of a client.
+    pub(super) fn tell(&self, connection: &Connection, export: &str, what: What) {
+        let (from, target) = (connection.peer.to_string(), export.to_owned());
+        let initiator = initiator(connection.peer);
+        notice::tell(&self.shard, Notice { protocol: "nbd", initiator, from, target, what });
     }
 
     /// Connections on this core.
@@ -96,10 +105,13 @@ impl Service {
             Err(failure) => return end_handshake(&connection, &failure),
         };
         let peer = connection.peer;
+        connection.traffic.belongs_to(&initiator(peer));
+        self.tell(&connection, &name, What::CameIn);
         tracing::info!(export = name, shard = self.shard.index(), "{peer} connected");
         let transmission = Transmission::new(connection.clone(), channel, entry);
         let end = receive(&transmission, &mut reader).await;
         connection.phase.set(Phase::Idle);
+        let (how, why) = leaving(&connection, &end);
         match (connection.close_reason(), end) {
             (None, Ok(())) => {
                 // Section "Terminating the transmission phase": what was asked for is carried out first.
@@ -112,6 +124,7 @@ impl Service {
         connection.close("it ended");
         // It counts until the last of its requests has given its memory back.
         connection.at_rest().await;
+        self.tell(&connection, &name, What::Left(how, why));
     }
 
     /// Takes no more connections and no more requests, lets those in flight end for at most `grace`, and ends.
@@ -159,7 +172,7 @@ impl Welcome for Service {
         self.draining.get()
     }
 
-    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer) {
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer, portal: Arc<Portal>) {
         let count = self.connection_count();
         if self.draining.get() || count >= CONNECTIONS_PER_SHARD {
             trouble!("{peer}: closed, this core has {count} NBD connections already");
@@ -168,7 +181,8 @@ impl Welcome for Service {
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
         let reader = Reader::new(ring.clone(), socket.clone());
-        let connection = Connection::new(ring.clone(), socket, peer, reader.last_received());
+        let traffic = Traffic::begin(&self.shard, &portal);
+        let connection = Connection::new(ring.clone(), socket, peer, reader.last_received(), traffic);
         let mut handshakes = self.handshakes.borrow_mut();
         let unfinished = |connection: &Weak<Connection>| {
             connection.upgrade().is_some_and(|connection| connection.phase.get() == Phase::Handshake)
@@ -191,6 +205,21 @@ impl Welcome for Service {
             service.clone().serve(connection, reader).await;
             service.connections.borrow_mut().remove(&number);
         });
+    }
+}
+
+/// Who somebody is whom nobody asks: where he comes from, whichever connection it is.
+pub(crate) fn initiator(peer: Peer) -> String {
+    peer.address().map_or_else(|| peer.to_string(), |address| address.ip().to_string())
+}
+
+/// How and why a connection ends.
+fn leaving(connection: &Connection, end: &Result<(), End>) -> (Leaving, String) {
+    match (connection.close_reason(), end) {
+        (Some(reason), _) if connection.draining.get() => (Leaving::KeptOut, reason),
+        (Some(reason), _) => (Leaving::Lost, reason),
+        (None, Ok(())) => (Leaving::Orderly, String::new()),
+        (None, Err(end)) => (Leaving::Lost, end.to_string()),
     }
 }
 

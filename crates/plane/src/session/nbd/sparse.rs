@@ -7,7 +7,7 @@ use super::execute::Transmission;
 use super::handshake::BASE_ALLOCATION_ID;
 use crate::error::Error;
 use crate::limits::{NBD_READ_CHUNKS, NBD_STATUS_BYTES, NBD_STATUS_RUNS};
-use crate::request::{Extent, Run};
+use crate::request::{Extent, Run, Verb};
 
 impl Transmission {
     /// The run at the start of `extent`, in whole blocks. A block that is a hole in part is none.
@@ -67,7 +67,7 @@ impl Transmission {
     pub(super) async fn read_sparse(&self, request: &WireRequest) {
         let (cookie, connection) = (request.cookie, &self.connection);
         let (mut at, end) = (request.offset, request.offset + u64::from(request.length));
-        let mut chunks = 0;
+        let (mut chunks, begun) = (0, connection.ring().turn_time());
         while at < end {
             let rest = Extent::new(at, end - at);
             chunks += 1;
@@ -78,12 +78,16 @@ impl Transmission {
             if run.mapped {
                 match self.bytes(Extent::new(at, run.length)).await {
                     Ok(data) => connection.send_part(cookie, at, data, done),
-                    Err(error) => return self.fail(request, &error),
+                    Err(error) => {
+                        self.count(Verb::Read, 0, begun, true);
+                        return self.fail(request, &error);
+                    }
                 }
             } else {
                 connection.send_hole(cookie, at, run.length as u32, done);
             }
             at += run.length;
         }
+        self.count(Verb::Read, request.length.into(), begun, false);
     }
 }

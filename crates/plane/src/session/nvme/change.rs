@@ -11,7 +11,7 @@ use wire::nvme::admin::event::Event;
 
 use super::io::Channels;
 use super::link::Kind;
-use super::node::{Change, OfferError};
+use super::node::{Change, OfferError, Places};
 use super::queue::Role;
 use super::service::Service;
 use super::subsystem::Subsystem;
@@ -32,7 +32,21 @@ impl Service {
     /// whose host is not let in any more, end; the other hosts are told of what has changed, if they have asked for it.
     /// A namespace that stays keeps its NSID; an NSID that gets another volume or identity counts as changed.
     pub fn offer(&self, subsystems: Vec<Subsystem>) -> Result<(), OfferError> {
-        let change = Arc::new(self.node().replace(subsystems, self.shard.volume_places())?);
+        self.tell_all(self.node().replace(subsystems, self.shard.volume_places())?);
+        Ok(())
+    }
+
+    /// The node is reached at these places from now on: hosts that have asked for it are told that the discovery log page is
+    /// another.
+    pub fn tell_places(&self, places: Places) {
+        if self.node().set_places(places) {
+            self.tell_all(Change { discovery: true, ..Change::default() });
+        }
+    }
+
+    /// Lets all cores know.
+    fn tell_all(&self, change: Change) {
+        let change = Arc::new(change);
         for index in 0..self.shard.count() {
             let change = change.clone();
             self.shard.tell(index, move |shard| {
@@ -41,7 +55,6 @@ impl Service {
                 }
             });
         }
-        Ok(())
     }
 
     /// A volume has another size: hosts that have it as a namespace are told.
@@ -72,6 +85,7 @@ impl Service {
             match controller.link.kind() {
                 Kind::Io(_) if change.ended.contains(&controller.link.cntlid) => {
                     if let Some(admin) = controller.admin() {
+                        admin.connection.keep_out();
                         admin.connection.close("its subsystem is not offered to this host any more");
                     }
                 }

@@ -12,6 +12,7 @@ use wire::nvme::tcp::{
 use wire::nvme::{Completion, Status};
 
 use crate::limits::SEND_DATA_SEGMENT_BYTES;
+use crate::session::traffic::Traffic;
 use crate::transport::Outgoing;
 use crate::watch::Watched;
 
@@ -25,6 +26,8 @@ pub struct Connection {
     /// Who is at the other end.
     pub peer: Peer,
     framing: Cell<Framing>,
+    /// What was done for it.
+    pub traffic: Rc<Traffic>,
     /// What is sent.
     pub outgoing: Outgoing,
     /// When something last came.
@@ -35,6 +38,8 @@ pub struct Connection {
     reason: RefCell<Option<String>>,
     /// The reason is nothing that somebody has to know.
     quiet: Cell<bool>,
+    /// The node does not want the host any more.
+    kept_out: Cell<bool>,
 }
 
 /// Ends a connection whose host does not take what is sent.
@@ -50,18 +55,26 @@ impl Watched for Connection {
 
 impl Connection {
     /// A connection that nothing has been agreed on yet.
-    pub fn new(ring: Ring, socket: Socket, peer: Peer, last_received: Rc<Cell<Instant>>) -> Connection {
+    pub fn new(
+        ring: Ring,
+        socket: Socket,
+        peer: Peer,
+        last_received: Rc<Cell<Instant>>,
+        traffic: Rc<Traffic>,
+    ) -> Connection {
         Connection {
             ring,
             socket,
             peer,
             framing: Cell::default(),
+            traffic,
             outgoing: Outgoing::default(),
             last_received,
             receiving: Cell::new(false),
             settled: Cell::new(false),
             reason: RefCell::default(),
             quiet: Cell::new(false),
+            kept_out: Cell::new(false),
         }
     }
 
@@ -182,6 +195,18 @@ impl Connection {
             self.quiet.set(true);
         }
         self.close(reason);
+    }
+
+    /// The node will end it: the first reason counts, and is told in the end.
+    pub fn keep_out(&self) {
+        if self.reason.borrow().is_none() {
+            self.kept_out.set(true);
+        }
+    }
+
+    /// Whether the node ended it because it does not want the host any more.
+    pub fn is_kept_out(&self) -> bool {
+        self.kept_out.get()
     }
 
     /// Whether it ended as connections do when nothing is wrong.

@@ -14,7 +14,7 @@ use wire::nvme::admin::log::LogPage;
 use wire::nvme::admin::{Abort, Opcode};
 use wire::nvme::fabrics::{
     Capabilities, CommandType, ControllerConfiguration, ControllerStatus, Property, PropertyGet, PropertySet,
-    PropertySize,
+    PropertySize, ShutdownStatus,
 };
 use wire::nvme::{Command, Status, VERSION_2_1, fabrics};
 
@@ -142,6 +142,11 @@ impl Controller {
     /// Sets the keep alive timeout.
     pub fn set_keep_alive_ms(&self, milliseconds: u32) {
         self.keep_alive_ms.set(milliseconds);
+    }
+
+    /// Whether its host has told it that it goes.
+    pub fn was_shut_down(&self) -> bool {
+        self.csts.get().shst() != ShutdownStatus::Normal as u32
     }
 
     /// Bytes that the host sends with an admin command.

@@ -144,6 +144,18 @@ pub fn is_counted_in_blocks(command: &Command) -> bool {
     matches!(Opcode(command.opcode), Opcode::READ | Opcode::WRITE | Opcode::COMPARE)
 }
 
+/// What a command is among the operations of a host; none of those that move no blocks of its own.
+pub fn verb(command: &Command) -> Option<Verb> {
+    match Opcode(command.opcode) {
+        Opcode::READ => Some(Verb::Read),
+        Opcode::WRITE => Some(Verb::Write),
+        Opcode::FLUSH => Some(Verb::Flush),
+        Opcode::DATASET_MANAGEMENT => Some(Verb::Discard),
+        Opcode::WRITE_ZEROES => Some(Verb::WriteZeroes),
+        _ => None,
+    }
+}
+
 /// Bytes that the host gets from a command.
 pub fn input(command: &Command) -> usize {
     if command.opcode == Opcode::READ.0 { command.sgl.length as usize } else { 0 }

@@ -189,13 +189,14 @@ fn discovery(controller: &Controller) -> Vec<u8> {
     // Before the entries: what changes while they are gathered gives this page an old number, and is read again.
     let genctr = node.generation();
     let mut entries = Vec::new();
-    let (io, discovery) = (node.io_portals(), node.discovery_portals());
+    let places = node.places();
+    let (io, discovery) = (&places.io, &places.discovery);
     for (index, portal) in discovery.iter().chain(io).enumerate() {
         let kind = DiscoveryType::CURRENT_DISCOVERY;
         let flags = EntryFlags::DUPLICATE_INFORMATION | EntryFlags::PERSISTENT_CONNECTIONS;
         entries.push(entry(DISCOVERY_NQN, reach(portal), index, kind, flags));
     }
-    for (index, portal) in node.referrals().iter().enumerate() {
+    for (index, portal) in places.referrals.iter().enumerate() {
         let (port, kind) = (discovery.len() + io.len() + index, DiscoveryType::REFERRAL);
         entries.push(entry(DISCOVERY_NQN, *portal, port, kind, EntryFlags::empty()));
     }

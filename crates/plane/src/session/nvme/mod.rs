@@ -28,6 +28,6 @@ mod tests;
 
 pub use controller::Controller;
 pub use link::Kind;
-pub use node::{Node, OfferError};
+pub use node::{Node, OfferError, Places};
 pub use service::Service;
 pub use subsystem::{Namespace, Subsystem};

@@ -3,21 +3,25 @@
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wire::nvme::DISCOVERY_NQN;
 
 use super::link::{Kind, Link};
 use super::seats::Seats;
 use super::subsystem::Subsystem;
+use crate::latest::Latest;
 use crate::limits::{CONTROLLERS, CONTROLLERS_PER_HOST, CONTROLLERS_PER_SUBSYSTEM, NVME_NAMESPACES};
 
 /// Where a node is reached, and where hosts are sent on to.
-#[derive(Debug, Default)]
-struct Places {
-    io: Vec<SocketAddr>,
-    discovery: Vec<SocketAddr>,
-    referrals: Vec<SocketAddr>,
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// Portals of I/O controllers.
+    pub io: Vec<SocketAddr>,
+    /// Portals of discovery controllers alone.
+    pub discovery: Vec<SocketAddr>,
+    /// Discovery services elsewhere.
+    pub referrals: Vec<SocketAddr>,
 }
 
 #[derive(Default)]
@@ -28,13 +32,16 @@ struct State {
 }
 
 /// Why a host gets no controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// There is no such subsystem.
+    #[error("there is no such subsystem")]
     NoSubsystem,
     /// The host may not use it.
+    #[error("it may not use this subsystem")]
     Host,
     /// There are too many controllers: of the host, of the subsystem, or of the node.
+    #[error("there are too many controllers")]
     TooMany,
 }
 
@@ -76,7 +83,7 @@ pub struct Change {
 /// NVMe on all cores.
 pub struct Node {
     state: Mutex<State>,
-    places: OnceLock<Places>,
+    places: Latest<Places>,
     generation: AtomicU64,
     tokens: AtomicU64,
     seats: Seats,
@@ -87,7 +94,7 @@ impl Node {
     pub fn new(subsystems: Vec<Arc<Subsystem>>) -> Arc<Node> {
         Arc::new(Node {
             state: Mutex::new(State { subsystems, ..State::default() }),
-            places: OnceLock::new(),
+            places: Latest::default(),
             generation: AtomicU64::new(1),
             tokens: AtomicU64::new(0),
             seats: Seats::default(),
@@ -103,24 +110,21 @@ impl Node {
         self.lock().subsystems.clone()
     }
 
-    /// Where it listens for I/O and for discovery, and other discovery services that hosts are told of; said once.
-    pub fn set_portals(&self, io: Vec<SocketAddr>, discovery: Vec<SocketAddr>, referrals: Vec<SocketAddr>) {
-        self.places.set(Places { io, discovery, referrals }).ok();
+    /// Where it is reached.
+    pub fn places(&self) -> Arc<Places> {
+        self.places.get()
     }
 
-    /// Portals of I/O controllers.
-    pub fn io_portals(&self) -> &[SocketAddr] {
-        self.places.get().map_or(&[], |places| &places.io)
-    }
-
-    /// Portals of discovery controllers alone.
-    pub fn discovery_portals(&self) -> &[SocketAddr] {
-        self.places.get().map_or(&[], |places| &places.discovery)
-    }
-
-    /// Discovery services elsewhere.
-    pub fn referrals(&self) -> &[SocketAddr] {
-        self.places.get().map_or(&[], |places| &places.referrals)
+    /// Says where it is reached from now on. Whether hosts knew it otherwise, and have to be told.
+    pub fn set_places(&self, places: Places) -> bool {
+        let before = self.places.get();
+        let is_first = *before == Places::default();
+        let changes = *before != places;
+        self.places.set(places);
+        if changes && !is_first {
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        changes && !is_first
     }
 
     /// GENCTR of the discovery log page.

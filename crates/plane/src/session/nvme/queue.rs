@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ring::{Buffer, Instant, Notify};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
+use wire::nvme::io::Opcode;
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
 
@@ -18,6 +19,7 @@ use super::link::Link;
 use super::slots::{Full, Slot, SlotId, Slots};
 use crate::limits::{NVME_MAXH2CDATA, NVME_MEMORY_TIME, RECEIVE_STALL, SEND_QUEUE_BYTES, TRANSFER_BYTES};
 use crate::memory_gate::{has_memory, wait_for_memory};
+use crate::request::Verb;
 use crate::shard::Shard;
 use crate::transport::Promise;
 use crate::watch::Watched;
@@ -202,6 +204,8 @@ impl Queue {
         }
         let Some(outcome) = io::at_once(command, &namespaces.channels.borrow(), data) else { return false };
         namespaces.counters.count(command.opcode, command.sgl.length);
+        let verb = if command.opcode == Opcode::READ.0 { Verb::Read } else { Verb::Write };
+        self.connection.traffic.prompt(verb, command.sgl.length.into());
         self.advance();
         self.link.note_traffic();
         self.complete(command.cid, outcome);
@@ -263,6 +267,7 @@ impl Queue {
     }
 
     /// A command that will come next. Only a hint.
+    #[inline]
     pub fn expect(&self, command: &Command) {
         if let Role::Io(namespaces) = &self.role {
             io::expect(command, &namespaces.channels.borrow());
@@ -404,7 +409,7 @@ impl Queue {
             return controller.park(self, id);
         }
         let Some((command, buffer)) = self.start(id) else { return };
-        let queue = self.clone();
+        let (queue, begun) = (self.clone(), self.shard.ring().turn_time());
         self.shard.ring().spawn(async move {
             let outcome = match &queue.role {
                 Role::Admin(controller) => {
@@ -413,7 +418,11 @@ impl Queue {
                 }
                 Role::Io(namespaces) => {
                     let _promise = queue.promise(io::input(&command)).await;
-                    io::execute(&queue, namespaces, &command, buffer).await
+                    let outcome = io::execute(&queue, namespaces, &command, buffer).await;
+                    if let Some(verb) = io::verb(&command) {
+                        queue.count(verb, command.sgl.length.into(), begun, &outcome);
+                    }
+                    outcome
                 }
             };
             queue.finish(id, outcome);
@@ -424,14 +433,27 @@ impl Queue {
         let (Some((compare, expected)), Some((write, data))) = (self.start(first), self.start(second)) else {
             return;
         };
-        let queue = self.clone();
+        let (queue, begun) = (self.clone(), self.shard.ring().turn_time());
         self.shard.ring().spawn(async move {
             let Role::Io(namespaces) = &queue.role else { return };
             let (one, two) =
                 io::compare_and_write(&queue, namespaces, (&compare, &expected), (&write, data)).await;
+            let bytes = u64::from(compare.sgl.length) + u64::from(write.sgl.length);
+            queue.count(Verb::Write, bytes, begun, &two);
             queue.finish(first, one);
             queue.finish(second, two);
         });
+    }
+
+    /// A command has ended that began at `begun`.
+    fn count(&self, verb: Verb, bytes: u64, begun: Instant, outcome: &Outcome) {
+        let failed = outcome.status != Status::SUCCESSFUL_COMPLETION;
+        self.connection.traffic.done(verb, bytes, begun, self.shard.ring().turn_time(), failed);
+    }
+
+    /// Commands that have not been answered.
+    pub fn in_flight(&self) -> usize {
+        self.slots.borrow().len()
     }
 
     /// Waits until the host has taken some of what we send, and until there is memory for `bytes`; they count as sent

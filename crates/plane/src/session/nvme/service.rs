@@ -25,6 +25,8 @@ use super::receive::{End, first_capsule, initialize, receive};
 use super::seats::Taken;
 use crate::limits::{CONNECTIONS_PER_SHARD, LOGIN_TIME, LOGINS_PER_SHARD, NVME_QUEUE_ENTRIES};
 use crate::log::trouble;
+use crate::session::notice::{self, Leaving, Notice, What};
+use crate::session::traffic::{Portal, Traffic};
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Gone, Reader, last_words};
@@ -83,7 +85,7 @@ impl Service {
     }
 
     /// The I/O queues that are on this core.
-    pub(super) fn queues(&self) -> Vec<Rc<Queue>> {
+    pub(crate) fn queues(&self) -> Vec<Rc<Queue>> {
         self.queues.borrow().values().cloned().collect()
     }
 
@@ -152,6 +154,8 @@ impl Service {
         let (cntlid, qid) = (queue.link.cntlid, queue.qid);
         match &queue.role {
             Role::Admin(controller) => {
+                let (how, why) = leaving(controller, &queue.connection);
+                self.tell(queue, What::Left(how, why));
                 controller.end().await;
                 self.controllers.borrow_mut().remove(&cntlid);
             }
@@ -186,6 +190,9 @@ impl Service {
                 let (cntlid, qid, host) = (queue.link.cntlid, queue.qid, queue.link.host.as_str());
                 if qid == 0 {
                     tracing::info!(cntlid, host, shard = self.shard.index(), "{} connected", connection.peer);
+                    self.tell(&queue, What::CameIn);
+                } else {
+                    connection.traffic.belongs_to(host);
                 }
                 Ok(queue)
             }
@@ -221,7 +228,7 @@ impl Service {
         }
         let mut claim = None;
         let (identity, role) = if connect.qid == 0 {
-            let controller = self.make_controller(&connect, &data)?;
+            let controller = self.make_controller(connection, &connect, &data)?;
             ((controller.link.clone(), 0, self.node.token()), Role::Admin(controller))
         } else {
             let (entered, incarnation) = self.find_controller(&connect, &data).await?;
@@ -256,13 +263,31 @@ impl Service {
         }
     }
 
-    fn make_controller(&self, connect: &Connect, data: &ConnectData) -> Result<Rc<Controller>, Refusal> {
+    /// Something that people are to know of the controller of this admin queue; of discovery nothing is.
+    fn tell(&self, admin: &Queue, what: What) {
+        let Kind::Io(subsystem) = admin.link.kind() else { return };
+        let (initiator, target) = (admin.link.host.clone(), subsystem.nqn.clone());
+        let from = admin.connection.peer.to_string();
+        notice::tell(&self.shard, Notice { protocol: "nvme", initiator, from, target, what });
+    }
+
+    fn make_controller(
+        &self,
+        connection: &Connection,
+        connect: &Connect,
+        data: &ConnectData,
+    ) -> Result<Rc<Controller>, Refusal> {
         if data.cntlid != CNTLID_DYNAMIC && data.cntlid != CNTLID_STATIC {
             return Err(refuse(InvalidParameter::CNTLID));
         }
         let host = data.hostnqn.name().map_err(|_| refuse(InvalidParameter::HOSTNQN))?;
         let name = data.subnqn.text().map_err(|_| refuse(InvalidParameter::SUBNQN))?;
         let link = self.node.allocate(self.shard.index(), name, host, data.hostid);
+        let link = link.inspect_err(|refused| {
+            let (initiator, target) = (host.to_owned(), name.to_owned());
+            let (from, what) = (connection.peer.to_string(), What::Refused(refused.to_string()));
+            notice::tell(&self.shard, Notice { protocol: "nvme", initiator, from, target, what });
+        });
         let link = link.map_err(|refused| match refused {
             Refused::NoSubsystem => refuse(InvalidParameter::SUBNQN),
             Refused::Host => (Status::CONNECT_INVALID_HOST.do_not_retry(), 0),
@@ -323,6 +348,7 @@ impl Service {
         }
         for controller in self.controllers() {
             if let Some(admin) = controller.admin() {
+                admin.connection.keep_out();
                 admin.connection.close_quietly("the node is stopping");
             }
         }
@@ -358,7 +384,7 @@ impl Welcome for Service {
         self.node.seats().choose(self.shard.count(), last)
     }
 
-    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer) {
+    fn welcome(self: &Rc<Self>, socket: Detached, peer: Peer, portal: Arc<Portal>) {
         let seat = Taken::new(&self.node, self.shard.index());
         if self.draining.get() || self.connections.get() >= CONNECTIONS_PER_SHARD {
             trouble!("{peer}: closed, this core has {} connections already", self.connections.get());
@@ -367,7 +393,9 @@ impl Welcome for Service {
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
         let reader = Reader::new(ring.clone(), socket.clone());
-        let connection = Rc::new(Connection::new(ring.clone(), socket, peer, reader.last_received()));
+        let traffic = Traffic::begin(&self.shard, &portal);
+        let last = reader.last_received();
+        let connection = Rc::new(Connection::new(ring.clone(), socket, peer, last, traffic));
         let mut newcomers = self.newcomers.borrow_mut();
         newcomers.retain(|newcomer| newcomer.upgrade().is_some_and(|newcomer| !newcomer.is_settled()));
         if newcomers.len() >= LOGINS_PER_SHARD
@@ -418,6 +446,18 @@ fn leave(shard: &Rc<Shard>, link: &Link, qid: u16, token: u64) {
             controller.leave(qid, token);
         }
     });
+}
+
+/// How and why a controller ends whose admin queue's connection is closed.
+fn leaving(controller: &Controller, admin: &Connection) -> (Leaving, String) {
+    let why = admin.close_reason().unwrap_or_default();
+    if admin.is_kept_out() {
+        (Leaving::KeptOut, why)
+    } else if controller.was_shut_down() {
+        (Leaving::Orderly, String::new())
+    } else {
+        (Leaving::Lost, why)
+    }
 }
 
 /// Tells the host what was wrong, if that is to be told, and closes.

@@ -9,6 +9,7 @@ use super::logical_unit::LogicalUnit;
 use super::response::Response;
 use super::unit::Nexus;
 use crate::limits;
+use crate::request::Verb;
 
 /// A command that may be executed once its data-out has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,22 @@ impl Prepared {
     /// The command.
     pub fn command(&self) -> &Command {
         &self.command
+    }
+
+    /// What it is among the operations of an initiator; none of those that move no blocks.
+    pub fn verb(&self) -> Option<Verb> {
+        match self.command {
+            _ if !self.here => None,
+            Command::Read(_) => Some(Verb::Read),
+            Command::Write(_)
+            | Command::WriteAndVerify(_)
+            | Command::CompareAndWrite(_)
+            | Command::OrWrite(_) => Some(Verb::Write),
+            Command::SynchronizeCache { .. } => Some(Verb::Flush),
+            Command::Unmap { .. } => Some(Verb::Discard),
+            Command::WriteSame(_) => Some(Verb::WriteZeroes),
+            _ => None,
+        }
     }
 
     /// Bytes of data-out that the command wants. What the initiator announced beyond that is not asked for, and

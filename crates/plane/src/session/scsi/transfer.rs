@@ -10,7 +10,8 @@ use super::prepare::wrong_data_out;
 use super::response::Response;
 use super::unit::Nexus;
 use crate::limits;
-use crate::request::{Extent, Flags, Request};
+use crate::request::{Extent, Flags, Request, Verb};
+use crate::session::traffic::Traffic;
 
 impl LogicalUnit {
     /// Makes everything acknowledged durable.
@@ -79,8 +80,15 @@ impl LogicalUnit {
     }
 
     /// Carries out a READ, or a WRITE with all of its data, that waits for nothing and copies nothing, if the volume can.
-    /// `None`: nothing was done, not even a unit attention told.
-    pub fn at_once(&self, nexus: &Nexus, lun: Option<Lun>, cdb: &[u8], data: &[u8]) -> Option<Response> {
+    /// `traffic` counts it. `None`: nothing was done, not even a unit attention told.
+    pub fn at_once(
+        &self,
+        nexus: &Nexus,
+        lun: Option<Lun>,
+        cdb: &[u8],
+        data: &[u8],
+        traffic: &Traffic,
+    ) -> Option<Response> {
         if lun != Some(Lun::ZERO) || nexus.has_attention() {
             return None;
         }
@@ -90,8 +98,15 @@ impl LogicalUnit {
         let block_size = u64::from(self.block_size());
         let extent = Extent::new(transfer.lba * block_size, u64::from(transfer.blocks) * block_size);
         match command {
-            Command::Read(_) if data.is_empty() => self.channel.lend(extent).map(Response::shared),
-            Command::Write(_) => self.channel.absorb(extent, data).then(Response::good),
+            Command::Read(_) if data.is_empty() => {
+                let data = self.channel.lend(extent)?;
+                traffic.prompt(Verb::Read, extent.length);
+                Some(Response::shared(data))
+            }
+            Command::Write(_) if self.channel.absorb(extent, data) => {
+                traffic.prompt(Verb::Write, extent.length);
+                Some(Response::good())
+            }
             _ => None,
         }
     }

@@ -90,6 +90,23 @@ pub enum LoginError {
 }
 
 impl LoginError {
+    /// Whether somebody wanted to come in who may not, or could not prove who he is: not one who speaks badly.
+    pub fn is_kept_out(&self) -> bool {
+        matches!(
+            self,
+            Self::AuthenticationRequired | Self::NoCommonMethod(_) | Self::Chap(_) | Self::Directory(_)
+        )
+    }
+
+    /// Why, as the end of a sentence.
+    pub fn for_people(&self) -> String {
+        match self {
+            Self::Directory(LoginStatus::NOT_FOUND) => "there is no such target".to_owned(),
+            Self::Directory(LoginStatus::AUTHORIZATION_FAILURE) => "it may not use this target".to_owned(),
+            other => other.to_string(),
+        }
+    }
+
     /// Status class and detail, section 11.13.5.
     pub const fn status(&self) -> LoginStatus {
         match self {

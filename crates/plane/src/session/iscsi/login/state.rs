@@ -200,6 +200,8 @@ pub struct Login {
     stage: LoginStage,
     exchanges: u32,
     gathered: Vec<u8>,
+    /// Who it says it is, and what it wants, whether it may or not.
+    names: Option<(IscsiName, Option<IscsiName>)>,
     party: Option<Party>,
     security: Security,
     negotiation: Negotiation,
@@ -220,6 +222,7 @@ impl Login {
             stage: LoginStage::SecurityNegotiation,
             exchanges: 0,
             gathered: Vec::new(),
+            names: None,
             party: None,
             security: Security::Start,
             negotiation,
@@ -227,6 +230,11 @@ impl Login {
             stat_sn: SerialNumber(0),
             last: LoginRequest::default(),
         }
+    }
+
+    /// Who it says it is, and the target that it wants; none in discovery.
+    pub fn names(&self) -> Option<(&IscsiName, Option<&IscsiName>)> {
+        self.names.as_ref().map(|(initiator, target)| (initiator, target.as_ref()))
     }
 
     /// One step. After [`Action::Complete`], [`Action::Refuse`] and [`Action::Close`] there is no
@@ -350,10 +358,12 @@ impl Login {
         let (target, authentication) = match session_type {
             SessionType::Discovery if self.last.tsih != 0 => return Err(LoginError::DiscoveryIsSingle),
             SessionType::Discovery => {
+                self.names = Some((initiator_name.clone(), None));
                 (None, directory.discovery(&initiator_name).map_err(LoginError::Directory)?)
             }
             SessionType::Normal => {
                 let target = name_of(key::TARGET_NAME)?;
+                self.names = Some((initiator_name.clone(), Some(target.clone())));
                 let access = directory.target(&target, &initiator_name).map_err(LoginError::Directory)?;
                 // Section 13.9: in the first response to TargetName.
                 push(answers, key::TARGET_PORTAL_GROUP_TAG, &self.config.portal_group_tag.to_string())?;

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ring::sim::{self, Settings, World};
@@ -14,10 +15,12 @@ use wire::iscsi::IscsiName;
 
 use super::peer::{Joining, Peer};
 use crate::core::{Core, Offer, Plan, Portals, prepare};
+use crate::live::{Visitors, visitors};
 use crate::log::gathered::Logs;
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Session};
+use crate::session::notice::{Notice, Notices};
 use crate::shard::Peers;
 use crate::volume::{Backing, Limits, VolumeOptions};
 
@@ -131,6 +134,7 @@ fn plan(file: bool, iscsi: IscsiOptions) -> Plan {
         initiators: Vec::new(),
         nbd: false,
         subsystem: None,
+        nsid: None,
         hosts: Vec::new(),
     };
     Plan {
@@ -221,6 +225,28 @@ impl Bed {
             }
             self.pass(Duration::from_millis(1)).await;
         }
+    }
+
+    /// Who is there and what was done, asked of the node itself.
+    pub async fn visitors(&self) -> Visitors {
+        let (shard, told) = (self.cores[0].shard.clone(), Rc::new(Cell::new(None)));
+        let tell = told.clone();
+        shard.ring().clone().spawn_later(async move { tell.set(Some(visitors(&shard).await)) });
+        loop {
+            if let Some(visitors) = told.take() {
+                return visitors;
+            }
+            self.pass(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// From now on what is noticed is kept there.
+    pub fn notices(&self) -> Arc<Mutex<Vec<Notice>>> {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let keep = heard.clone();
+        let notices = self.cores[0].shard.service::<Notices>().unwrap();
+        notices.listen(move |notice| keep.lock().unwrap().push(notice));
+        heard
     }
 
     /// The session with this handle, and its core.

@@ -11,4 +11,5 @@ mod management;
 mod negotiation;
 mod peer;
 mod sessions;
+mod traffic;
 mod window;

@@ -14,6 +14,7 @@ use super::connection::Connection;
 use super::export::View;
 use super::service::Service;
 use crate::limits::{LOGIN_TIME, NBD_OPTION_BYTES, NBD_OPTION_SKIP_BYTES};
+use crate::session::notice::What;
 use crate::transport::{Gone, Reader};
 use crate::volume::Channel;
 
@@ -84,7 +85,12 @@ async fn exchange(
         } else {
             data.resize(length, 0);
             reader.exact(&mut data).await?;
-            handshake.option(header.option, &data, &view, &mut replies)?
+            let step = handshake.option(header.option, &data, &view, &mut replies);
+            if let Some(name) = handshake.take_unknown() {
+                let why = "there is no such export".to_owned();
+                service.tell(connection, &name, What::Refused(why));
+            }
+            step?
         };
         connection.send_bytes(&replies);
         replies.clear();

@@ -85,6 +85,8 @@ pub struct Handshake {
     /// The export for which `base:allocation` was chosen.
     context: Option<usize>,
     options: u32,
+    /// An export that was to be entered and is not there.
+    unknown: Option<String>,
 }
 
 impl Handshake {
@@ -95,7 +97,12 @@ impl Handshake {
     pub fn new(flags: u32) -> Result<Handshake, Refusal> {
         let flags = ClientFlags::from_bits(flags).ok_or(Refusal::Flags(flags))?;
         let no_zeroes = flags.contains(ClientFlags::NO_ZEROES);
-        Ok(Handshake { no_zeroes, structured: false, context: None, options: 0 })
+        Ok(Handshake { no_zeroes, structured: false, context: None, options: 0, unknown: None })
+    }
+
+    /// The export that the last option wanted to enter, if there is none of that name; told once.
+    pub fn take_unknown(&mut self) -> Option<String> {
+        self.unknown.take()
     }
 
     fn count(&mut self) -> Result<(), Refusal> {
@@ -165,6 +172,7 @@ impl Handshake {
         let found = std::str::from_utf8(data).ok().and_then(|name| directory.find(name));
         let Some(index) = found else {
             let shown: String = String::from_utf8_lossy(data).chars().take(64).collect();
+            self.unknown = Some(shown.clone());
             return Err(Refusal::NoExport(shown));
         };
         let offered = directory.get(index);
@@ -195,6 +203,9 @@ impl Handshake {
         };
         let Some(index) = directory.find(request.name) else {
             refuse(option, OptionReplyType::ERR_UNKNOWN, "there is no such export", out);
+            if option == OptionCode::GO {
+                self.unknown = Some(request.name.chars().take(64).collect());
+            }
             return Step::Continue;
         };
         let offered = directory.get(index);

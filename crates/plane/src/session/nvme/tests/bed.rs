@@ -5,6 +5,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ring::sim::{self, World};
@@ -13,9 +14,11 @@ use wire::iscsi::IscsiName;
 
 use crate::core::{Core, Offer, Plan, Portals, prepare};
 use crate::layers::Faults;
+use crate::live::{Visitors, visitors};
 use crate::log::gathered::Logs;
 use crate::session::iscsi::IscsiOptions;
 use crate::session::iscsi::login::Authentication;
+use crate::session::notice::{Notice, Notices};
 use crate::session::nvme::Subsystem;
 use crate::shard::Peers;
 use crate::volume::{Backing, Limits, VolumeOptions};
@@ -89,6 +92,28 @@ impl Bed {
     /// Offers something else from now on.
     pub fn offer(&self, subsystems: Vec<Subsystem>) {
         self.cores[0].nvme.offer(subsystems).unwrap();
+    }
+
+    /// Who is there and what was done, asked of the node itself.
+    pub async fn visitors(&self) -> Visitors {
+        let (shard, told) = (self.cores[0].shard.clone(), Rc::new(Cell::new(None)));
+        let tell = told.clone();
+        shard.ring().clone().spawn_later(async move { tell.set(Some(visitors(&shard).await)) });
+        loop {
+            if let Some(visitors) = told.take() {
+                return visitors;
+            }
+            self.pass(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// From now on what is noticed is kept there.
+    pub fn notices(&self) -> Arc<Mutex<Vec<Notice>>> {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let keep = heard.clone();
+        let notices = self.cores[0].shard.service::<Notices>().unwrap();
+        notices.listen(move |notice| keep.lock().unwrap().push(notice));
+        heard
     }
 
     /// Controllers that there are.
@@ -197,6 +222,7 @@ fn offer(index: usize, backing: Backing, faults: Option<&Faults>) -> Offer {
         initiators: Vec::new(),
         nbd: false,
         subsystem: Some(subsystem.into()),
+        nsid: None,
         hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
     }
 }

@@ -12,4 +12,5 @@ mod pdus;
 mod refusals;
 mod resets;
 mod told;
+mod traffic;
 mod transfers;

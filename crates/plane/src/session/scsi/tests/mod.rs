@@ -75,7 +75,7 @@ fn with_slow_writes<F: Future<Output = ()> + 'static>(
             faults: None,
         };
         let memory = Arc::new(ring::Memory::new(options.bytes).unwrap());
-        let (volume, _) = Volume::prepare(&ring, options, &[]).await.unwrap();
+        let (volume, _) = Volume::prepare(&ring, options, &crate::pool::Pools::default()).await.unwrap();
         let (count, faults) = (Count::default(), Faults::default());
         let counted = count.0.clone();
         let delay = Delay { ring: ring.clone(), read: Duration::ZERO, write, flush: Duration::ZERO };

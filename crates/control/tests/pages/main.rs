@@ -1,141 +1,31 @@
 //! The pages of the dashboard, as a browser gets them from a node that runs.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+mod browser;
+mod watching;
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::time::Duration;
 
-use control::moment::Moment;
-use control::people::password::{Password, PasswordHash};
-use control::people::store::Store;
-use control::people::{Change, Role, User};
-use control::{Node, start};
+use control::people::Role;
+use control::start;
 
-const CONFIG: &str = r#"
-shards = 1
-[iscsi]
-listen = ["127.0.0.1:0"]
-[nbd]
-listen = ["127.0.0.1:0"]
-[http]
-listen = "127.0.0.1:0"
-[[pool]]
-name = "tank"
-raid = "raid1"
-members = ["m0.img", "m1.img"]
-member_size = "64MiB"
-[[volume]]
-name = "db"
-size = "8MiB"
-pool = "tank"
-"#;
+use browser::{Browser, node, user};
 
-const PAGES: [&str; 8] =
-    ["/", "/pools", "/pools/tank", "/volumes", "/volumes/db", "/initiators", "/settings", "/audit"];
-
-fn node(directory: &Path) -> (Node, SocketAddr) {
-    std::fs::write(directory.join("fels.toml"), CONFIG).unwrap();
-    let store = control::Store::of_directory(directory).unwrap();
-    let document = store.read().unwrap();
-    let node = start(store, document).unwrap();
-    let address = node.api().http()[0];
-    (node, address)
-}
-
-/// Somebody with a password, made before the node runs.
-fn user(directory: &Path, name: &str, role: Role) {
-    let store = Store::open(directory).unwrap();
-    let password = PasswordHash::of(&Password::new("correct horse battery", "").unwrap()).unwrap();
-    let name = name.to_owned();
-    store.change(Change::AddUser(User { name, role, password, created: Moment::now() })).unwrap();
-}
-
-/// An answer of the node.
-struct Answer {
-    status: u16,
-    head: String,
-    page: String,
-}
-
-impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")))
-    }
-
-    /// What goes with every change, as the page has it.
-    fn field(&self, name: &str) -> String {
-        let (_, rest) = self
-            .page
-            .split_once(&format!("name=\"{name}\" value=\""))
-            .unwrap_or_else(|| panic!("no field {name} in {}", self.page));
-        rest.split('"').next().unwrap().to_owned()
-    }
-}
-
-/// A browser without scripts: it keeps its cookie, and sends forms.
-struct Browser {
-    address: SocketAddr,
-    cookie: String,
-}
-
-impl Browser {
-    fn new(address: SocketAddr) -> Browser {
-        Browser { address, cookie: String::new() }
-    }
-
-    fn came_in(address: SocketAddr, name: &str) -> Browser {
-        let mut browser = Browser::new(address);
-        let answer = browser.send("/login", &[("name", name), ("password", "correct horse battery")]);
-        assert_eq!((answer.status, answer.header("location")), (303, Some("/")), "{}", answer.page);
-        browser
-    }
-
-    fn exchange(&mut self, request: &str) -> Answer {
-        let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(50))).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        let (head, page) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer}"));
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        let answer = Answer { status, head: head.replace('\r', ""), page: page.to_owned() };
-        if let Some(cookie) = answer.header("set-cookie") {
-            cookie.split(';').next().unwrap().clone_into(&mut self.cookie);
-        }
-        answer
-    }
-
-    fn get(&mut self, path: &str) -> Answer {
-        let cookie = self.cookie.clone();
-        self.exchange(&format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
-        ))
-    }
-
-    fn send(&mut self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        self.send_from("http://localhost", path, fields)
-    }
-
-    fn send_from(&mut self, origin: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
-        let escaped = |text: &str| {
-            text.bytes().fold(String::new(), |all, byte| {
-                if byte.is_ascii_alphanumeric() {
-                    all + &char::from(byte).to_string()
-                } else {
-                    all + &format!("%{byte:02X}")
-                }
-            })
-        };
-        let fields: Vec<_> =
-            fields.iter().map(|(name, value)| format!("{}={}", escaped(name), escaped(value))).collect();
-        let (body, cookie) = (fields.join("&"), self.cookie.clone());
-        self.exchange(&format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\nAccept: text/html\r\nCookie: {cookie}\r\nConnection: close\r\n\
-             Content-Type: application/x-www-form-urlencoded\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        ))
-    }
-}
+const PAGES: [&str; 12] = [
+    "/",
+    "/pools",
+    "/pools/tank",
+    "/volumes",
+    "/volumes/db",
+    "/initiators",
+    "/alerts",
+    "/events",
+    "/graphs",
+    "/lab",
+    "/settings",
+    "/audit",
+];
 
 #[test]
 fn who_has_not_come_in_is_led_to_where_he_can_and_back() {
@@ -185,6 +75,7 @@ fn every_page_is_whole_and_says_to_browsers_what_they_may() {
         "/settings/new-user",
         "/settings/configuration",
         "/volumes/db/delete",
+        "/alerts/test",
     ]) {
         let answer = browser.get(path);
         assert_eq!(answer.status, 200, "{path}: {}", answer.page);
@@ -441,6 +332,11 @@ fn what_somebody_types_is_text_on_every_page() {
     assert!(answer.status >= 400 && !answer.page.contains("<script>alert"), "{}", answer.page);
     for path in [
         "/audit",
+        "/events?text=%3Cscript%3Ealert(1)&severity=%3Cscript%3Ealert(1)",
+        "/graphs?find=%3Cscript%3Ealert(1)",
+        "/graphs/%3Cscript%3Ealert(1)",
+        "/alerts/%3Cscript%3Ealert(1)/mute",
+        "/lab/%3Cscript%3Ealert(1)",
         "/volumes?find=%3Cscript%3Ealert(1)",
         "/pools/%3Cscript%3Ealert(1)",
         "/login?next=%22%3E%3Cscript%3Ealert(1)",
@@ -522,12 +418,9 @@ fn a_pool_is_entered_by_a_form_and_there_at_the_next_start() {
     }
     let good = format!("{}\r\n{}", at("a"), at("b"));
     let plan = send(&mut browser, &good, "64MiB", "");
-    assert!(plan.page.contains("from the next start of the node on: pool rust is opened"), "{}", plan.page);
+    assert!(plan.page.contains("open pool rust: raid1 of 2 members"), "{}", plan.page);
     assert_eq!(send(&mut browser, &good, "64MiB", "apply").status, 303);
-    assert!(
-        browser.get("/").page.contains("this waits from the next start")
-            || browser.get("/").page.contains("This waits from the next start")
-    );
+    assert!(browser.get("/pools").page.contains("/pools/rust"), "it is open at once");
     first.shutdown().unwrap();
     let store = control::Store::of_directory(directory.path()).unwrap();
     let document = store.read().unwrap();
