@@ -9,6 +9,7 @@ pub mod api;
 pub mod companion;
 pub mod conformance;
 pub mod guest;
+mod hung;
 pub mod initiator;
 pub mod journal;
 pub mod nbd;

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::tool::{bound_to_this_thread, kill_group, locate};
 use crate::volume::target;
-use crate::{Pool, Volume, wait_until};
+use crate::{Pool, Volume, hung, wait_until};
 
 /// A node that cannot say that it is ready within this time has failed.
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -428,6 +428,9 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        if std::thread::panicking() && self.child.is_some() {
+            eprintln!("--- what the node has in flight\n{}", hung::in_flight(self.data()));
+        }
         self.kill9();
         if std::thread::panicking() {
             let log = self.log();

@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
+use crate::hung;
+
 /// Which Debian package brings which program.
 const PACKAGES: &[(&str, &str)] = &[
     ("aiosmtpd", "python3-aiosmtpd"),
@@ -216,11 +218,12 @@ pub struct Running {
 impl Running {
     /// Waits for the end of the program, or kills it at its deadline.
     pub fn finish(mut self) -> Outcome {
-        let mut pause = Duration::from_millis(1);
+        let (mut pause, mut hung) = (Duration::from_millis(1), String::new());
         let status = loop {
             match self.child.try_wait().expect("a child can be waited for") {
                 Some(status) => break Some(status),
                 None if self.started.elapsed() >= self.deadline => {
+                    hung = hung::describe(self.child.id());
                     kill_group(&mut self.child);
                     break None;
                 }
@@ -234,6 +237,7 @@ impl Running {
             stdout: contents(&mut self.stdout),
             stderr: contents(&mut self.stderr),
             elapsed: self.started.elapsed(),
+            hung,
         }
     }
 
@@ -278,6 +282,8 @@ pub struct Outcome {
     pub stderr: String,
     /// From its start to its end.
     pub elapsed: Duration,
+    /// What it was doing when it was killed at its deadline.
+    pub hung: String,
 }
 
 impl Outcome {
@@ -310,7 +316,7 @@ impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let end = self.status.map_or("killed at its deadline".to_owned(), |status| status.to_string());
         writeln!(formatter, "{}: {end} after {:.1} s", self.command_line, self.elapsed.as_secs_f64())?;
-        writeln!(formatter, "--- stdout\n{}--- stderr\n{}---", self.stdout, self.stderr)
+        writeln!(formatter, "--- stdout\n{}--- stderr\n{}---\n{}", self.stdout, self.stderr, self.hung)
     }
 }
 

@@ -15,6 +15,11 @@ fn pools_beyond_redundancy() {
 }
 
 #[test]
+fn pools_on_cores_that_starve() {
+    run("pools_on_cores_that_starve", pool::on_cores_that_starve, 2000);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_pool() {
     run_twice("pools_within_redundancy", pool::within_redundancy, 20);
     run_twice("pools_beyond_redundancy", pool::beyond_redundancy, 5);

@@ -14,6 +14,7 @@ fn outcome(transcript: &str, passed: u32, failed: u32) -> Outcome {
         stdout: summary,
         stderr: String::new(),
         elapsed: Duration::ZERO,
+        hung: String::new(),
     }
 }
 

@@ -16,6 +16,7 @@ use super::format::{BLOCK, Cause, Geometry, Kind, TransactionHead, UNWRITTEN, Up
 use super::join::{Several, join};
 use super::keeper::Message;
 use super::layout::{Row, Slots, members};
+use super::segments::Tail;
 use crate::error::{Error, ErrorKind};
 use crate::limits::POOL_TRANSACTION_BYTES;
 use crate::request::{Flags, Request};
@@ -91,15 +92,33 @@ impl Size {
         Size { head: HEAD, payloads: smallvec![0; usize::from(geometry.slots)], most }
     }
 
+    /// Of the transaction that a batch becomes.
+    fn of(geometry: &Geometry, batch: &[Rc<Waiting>]) -> Size {
+        let mut size = Size::new(geometry);
+        for waiting in batch {
+            waiting.changes.borrow().iter().for_each(|change| _ = size.add(change));
+        }
+        size
+    }
+
     /// One more change. Whether all still fit a header, and their parts a segment.
     fn add(&mut self, change: &Change) -> bool {
         self.head += change.head_bytes();
         for (slot, payload) in self.payloads.iter_mut().enumerate() {
             *payload += change.payload_bytes(slot);
         }
-        let head = self.head.next_multiple_of(BLOCK);
         let largest = self.payloads.iter().max().copied().unwrap_or(0);
-        head <= MAX_HEADER_BLOCKS * BLOCK && head + largest <= self.most
+        self.header() <= MAX_HEADER_BLOCKS * BLOCK && self.header() + largest <= self.most
+    }
+
+    /// Bytes of the header.
+    fn header(&self) -> usize {
+        self.head.next_multiple_of(BLOCK)
+    }
+
+    /// Bytes of the part of a slot.
+    fn part(&self, slot: usize) -> usize {
+        self.header() + self.payloads[slot]
     }
 }
 
@@ -129,12 +148,7 @@ pub(super) struct Journal {
     /// To be used again.
     spare: RefCell<Vec<Rc<Waiting>>>,
     writes: Cell<bool>,
-    segment: Cell<Option<u32>>,
-    /// How many members had been replaced when that was claimed.
-    replaced: Cell<u64>,
-    /// For each slot, where its next part goes in the segment.
-    places: RefCell<Vec<u32>>,
-    last: Cell<u64>,
+    tail: RefCell<Option<Tail>>,
     /// Transactions whose blocks are not all in their places, with how many tasks still write.
     unfinished: RefCell<VecDeque<(u64, usize)>>,
 }
@@ -177,6 +191,7 @@ impl PoolCore {
                 while let Some(batch) = core.next_batch() {
                     core.write_batch(batch).await;
                 }
+                core.leave_segment();
                 core.journal.writes.set(false);
             });
         }
@@ -205,12 +220,7 @@ impl PoolCore {
 
     async fn write_batch(self: &Rc<Self>, batch: Batch) {
         let shared = self.shared.clone();
-        // A recovery has to know who was out when this was written.
-        self.until(|| shared.is_labelled()).await;
-        let out = shared.states.out();
-        let touched = batch.iter().fold(0, |touched, waiting| {
-            waiting.changes.borrow().iter().fold(touched, |touched, change| touched | change.touched)
-        }) & !out;
+        let (out, touched) = self.prepare(&batch).await;
         let number = self.next_number(batch.len());
         // After the number is taken: the keeper sees that, or we see that it has sealed the journal.
         if shared.sealed.load(Ordering::SeqCst) {
@@ -259,6 +269,25 @@ impl PoolCore {
         }
     }
 
+    /// Waits until the labels say who is out, and the parts of a batch have room in a segment, or nothing can be written any more. Gives
+    /// the slots that are out, and those that the batch touches. All of it before there is a number: a transaction that has one and waits
+    /// for a segment to be free keeps all those from it that others have filled since.
+    async fn prepare(&self, batch: &[Rc<Waiting>]) -> (Slots, Slots) {
+        let size = Size::of(self.geometry(), batch);
+        loop {
+            // A recovery has to know who was out when this was written.
+            self.until(|| self.shared.is_labelled()).await;
+            let out = self.shared.states.out();
+            let touched = batch.iter().fold(0, |touched, waiting| {
+                waiting.changes.borrow().iter().fold(touched, |touched, change| touched | change.touched)
+            }) & !out;
+            if touched == 0 || self.has_room(touched, &size) || self.shared.has_failed() {
+                return (out, touched);
+            }
+            self.claim_segment().await;
+        }
+    }
+
     /// The number of a transaction of so many tasks.
     fn next_number(&self, tasks: usize) -> u64 {
         let shared = &self.shared;
@@ -295,20 +324,14 @@ impl PoolCore {
         }
         let payload = |slot: usize| writer.payload_blocks(slot as u16) as usize * BLOCK;
         let header_bytes = usize::from(writer.header_blocks()) * BLOCK;
-        self.make_room(touched, header_bytes, &payload).await;
         // What failed may have left a gap in the segment, and a recovery looks no further than that.
-        let segment = self.journal.segment.get().filter(|_| !self.shared.has_failed());
-        let Some(segment) = segment else { return (0, Some(())) };
-        self.journal.last.set(number);
-        let parts: Several<(usize, u64, usize)> = members(touched)
-            .map(|slot| {
-                let mut places = self.journal.places.borrow_mut();
-                let place = self.geometry().segment_place(segment) + u64::from(places[slot]);
-                places[slot] += (header_bytes + payload(slot)) as u32;
-                (slot, place, payload(slot))
-            })
-            .collect();
-        let (slot, place, bytes) = parts[0];
+        if self.shared.has_failed() {
+            return (0, Some(()));
+        }
+        let places = self.append(number, touched, |slot| header_bytes + payload(slot));
+        let parts: Several<(usize, u64, usize)> =
+            members(touched).zip(places).map(|(slot, place)| (slot, place, payload(slot))).collect();
+        let Some(&(slot, place, bytes)) = parts.first() else { return (0, Some(())) };
         let header = writer.finish(&TransactionHead {
             pool: self.shared.id,
             number,
@@ -345,38 +368,67 @@ impl PoolCore {
         (failed, None)
     }
 
-    /// A segment in which the parts have room, if need be a new one.
-    async fn make_room(&self, touched: Slots, header_bytes: usize, payload: &impl Fn(usize) -> usize) {
-        let journal = &self.journal;
-        let fits = |places: &[u32], slot: usize| {
-            places[slot] as usize + header_bytes + payload(slot) <= self.geometry().segment_bytes as usize
+    /// Where the parts of a transaction go, in bytes of their members; nowhere without a segment.
+    fn append(&self, number: u64, touched: Slots, bytes: impl Fn(usize) -> usize) -> Several<u64> {
+        let mut tail = self.journal.tail.borrow_mut();
+        let Some(tail) = tail.as_mut() else { return Several::new() };
+        tail.last = number;
+        let segment = self.geometry().segment_place(tail.segment);
+        let place = |slot: usize| {
+            let place = u64::from(tail.places[slot]);
+            tail.places[slot] += bytes(slot) as u32;
+            segment + place
         };
+        members(touched).map(place).collect()
+    }
+
+    /// Whether parts of this size have room in the segment.
+    fn has_room(&self, touched: Slots, size: &Size) -> bool {
+        let most = self.geometry().segment_bytes as usize;
         // A member that came in since has nothing at the start of the segment, and a recovery looks no further than that.
         let replaced = self.shared.replaced.load(Ordering::Acquire);
-        if let Some(segment) = journal.segment.get() {
-            let all_fit = members(touched).all(|slot| fits(&journal.places.borrow(), slot));
-            if all_fit && replaced == journal.replaced.get() {
-                return;
-            }
-            self.shared.segments.fill(segment, journal.last.get());
+        let fits = |tail: &Tail| {
+            tail.replaced == replaced
+                && members(touched).all(|slot| tail.places[slot] as usize + size.part(slot) <= most)
+        };
+        self.journal.tail.borrow().as_ref().is_some_and(fits)
+    }
+
+    /// Takes another segment, as soon as one is to be had, or nothing can be written any more.
+    async fn claim_segment(&self) {
+        let (journal, shared) = (&self.journal, &self.shared);
+        if let Some(tail) = journal.tail.take() {
+            shared.segments.fill(&tail);
         }
-        if self.shared.segments.is_short() {
-            self.shared.keeper.send(Message::Checkpoint).ok();
+        if shared.segments.is_short() {
+            shared.keeper.send(Message::Checkpoint).ok();
         }
-        let claimed = Cell::new(None);
         self.until(|| {
-            claimed.set(self.shared.segments.claim());
-            if claimed.get().is_none() {
-                self.shared.keeper.send(Message::Checkpoint).ok();
+            let claimed = shared.segments.claim();
+            if claimed.is_none() {
+                shared.keeper.send(Message::Checkpoint).ok();
             }
-            claimed.get().is_some() || self.shared.has_failed()
+            let is_claimed = claimed.is_some();
+            journal.tail.replace(claimed);
+            is_claimed || shared.has_failed()
         })
         .await;
-        journal.segment.set(claimed.get());
-        journal.replaced.set(replaced);
-        journal.places.borrow_mut().fill(0);
-        // Also for slots that come while this one is filled.
-        journal.places.borrow_mut().resize(self.geometry().level.most_slots(), 0);
+        if let Some(tail) = journal.tail.borrow_mut().as_mut() {
+            if tail.last == 0 {
+                tail.replaced = shared.replaced.load(Ordering::Acquire);
+            }
+            // Also for slots that come while this one is filled.
+            tail.places.resize(self.geometry().level.most_slots(), 0);
+        }
+    }
+
+    /// Nothing is to be written for now: where segments are few, others may need this one.
+    fn leave_segment(&self) {
+        if self.shared.segments.are_few()
+            && let Some(tail) = self.journal.tail.take()
+        {
+            self.shared.segments.leave(tail);
+        }
     }
 
     /// What is changed while a member is out is noted for it, on stable media. False when that cannot be done any more.

@@ -323,7 +323,7 @@ impl Pool {
             integrity: label.integrity,
             table: Table::new(&geometry),
             locks: RowLocks::default(),
-            segments: Segments::new(geometry.segments),
+            segments: Segments::new(geometry.segments, cores),
             erasing: Erasing::default(),
             watch: Watch::new(cores, geometry.level.most_slots()),
             states: SlotStates::new(geometry.level.most_slots()),

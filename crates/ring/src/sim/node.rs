@@ -90,6 +90,7 @@ impl Node {
                 inner: Weak::new(),
                 alive: true,
                 completions: VecDeque::new(),
+                naps_until: 0,
                 chunks: BTreeMap::new(),
                 next_chunk: 0,
                 receive_bytes: options.receive_buffer_bytes,

@@ -28,6 +28,10 @@ pub struct Settings {
     pub torn_sectors: bool,
     /// How many tasks a reactor may poll in one turn, drawn from these anew each time: few polls mix the reactors more.
     pub polls: &'static [usize],
+    /// How likely a reactor is not run for a while after a turn, as its machine has something else to do.
+    pub nap_chance: f64,
+    /// For how long then.
+    pub nap: Range<Duration>,
     /// Turns and events that one run may take.
     pub steps: u64,
     /// Simulated time that one run may take.
@@ -48,6 +52,8 @@ impl Default for Settings {
             sector_bytes: 512,
             torn_sectors: false,
             polls: &[1, 7, 1024],
+            nap_chance: 0.0,
+            nap: us(100)..us(200_000),
             steps: 10_000_000,
             span: Duration::from_secs(24 * 3600),
         }

@@ -6,7 +6,7 @@ use std::rc::Weak;
 
 use super::disk::Disk;
 use super::network::{Listening, Message, Stream};
-use super::settings::Settings;
+use super::settings::{Settings, draw};
 use crate::op::{OpKey, Operation};
 use crate::ring::Inner;
 
@@ -41,6 +41,8 @@ pub(super) struct ReactorState {
     /// False once it was dropped, or its node lost it.
     pub(super) alive: bool,
     pub(super) completions: VecDeque<Completion>,
+    /// It is not run before.
+    pub(super) naps_until: u64,
     /// Received bytes whose completion has been seen, by the number that stands in its flags.
     pub(super) chunks: BTreeMap<u32, Vec<u8>>,
     pub(super) next_chunk: u32,
@@ -94,6 +96,7 @@ pub(super) struct State {
     /// Messages that cannot get through now, in the order in which they were sent.
     pub(super) held: Vec<Message>,
     pub(super) schedule_random: fastrand::Rng,
+    pub(super) nap_random: fastrand::Rng,
     trace: u64,
 }
 
@@ -126,6 +129,7 @@ impl State {
             partitions: BTreeSet::new(),
             held: Vec::new(),
             schedule_random: random(seed, "schedule"),
+            nap_random: random(seed, "naps"),
             trace: 0xcbf2_9ce4_8422_2325,
         }
     }
@@ -186,6 +190,14 @@ impl State {
         }
         self.note("complete", caller.key.to_bits(), result as u64);
         self.reactors[caller.reactor].completions.push_back(Completion { key: caller.key, result, bytes });
+    }
+
+    /// After its next turn a reactor may not be run for a while.
+    pub(super) fn nap(&mut self, reactor: usize) {
+        let (chance, span) = (self.settings.nap_chance, self.settings.nap.clone());
+        if chance > 0.0 && self.nap_random.f64() < chance {
+            self.reactors[reactor].naps_until = self.now + draw(&mut self.nap_random, &span);
+        }
     }
 
     /// Keeps received bytes until their reactor asks, and gives their number, which is never 0.

@@ -217,6 +217,10 @@ impl World {
             next = state.next_event_time();
             for (index, reactor) in state.reactors.iter().enumerate().filter(|(_, reactor)| reactor.alive) {
                 let Some(inner) = reactor.inner.upgrade() else { continue };
+                if reactor.naps_until > state.now {
+                    next = Some(next.map_or(reactor.naps_until, |next| next.min(reactor.naps_until)));
+                    continue;
+                }
                 let deadline = inner.executor.next_deadline().map(Instant::as_nanos);
                 let due = deadline.is_some_and(|deadline| deadline <= state.now);
                 if let Some(deadline) = deadline
@@ -254,6 +258,7 @@ impl World {
             let choice = state.settings.polls;
             let polls = choice[state.schedule_random.usize(0..choice.len())];
             state.note("turn", index as u64, polls as u64);
+            state.nap(index);
             (Ring(inner), polls)
         })
     }

@@ -11,4 +11,4 @@ mod plan;
 mod play;
 mod roster;
 
-pub use play::{beyond_redundancy, within_redundancy};
+pub use play::{beyond_redundancy, on_cores_that_starve, within_redundancy};

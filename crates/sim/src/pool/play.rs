@@ -41,19 +41,24 @@ pub struct History {
 
 /// Pools of every level under every accident that their redundancy replaces.
 pub fn within_redundancy(seed: u64) -> Result<(u64, u64), Failure> {
-    play(seed, false)
+    play(seed, false, 0.0)
+}
+
+/// The same on cores of which now and then one is not run for a while.
+pub fn on_cores_that_starve(seed: u64) -> Result<(u64, u64), Failure> {
+    play(seed ^ 1 << 62, false, 0.002)
 }
 
 /// The same, and accidents that redundancy cannot replace: what is lost is reported as lost, and nothing else is.
 pub fn beyond_redundancy(seed: u64) -> Result<(u64, u64), Failure> {
-    play(seed, true)
+    play(seed, true, 0.0)
 }
 
-fn play(seed: u64, beyond: bool) -> Result<(u64, u64), Failure> {
+fn play(seed: u64, beyond: bool, nap_chance: f64) -> Result<(u64, u64), Failure> {
     let mut random = fastrand::Rng::with_seed(seed ^ u64::from(beyond) << 63);
     let plan = Plan::draw(&mut random, beyond);
     let context = format!("{:?} of {} members, units of {}", plan.level, plan.slots, plan.unit);
-    let mut history = History::new(seed, plan, random)?;
+    let mut history = History::new(seed, plan, nap_chance, random)?;
     let played = history.play();
     if !history.deceived.get() {
         played.map_err(|Failure(why)| history.tell(&context, &why))?;
@@ -62,12 +67,13 @@ fn play(seed: u64, beyond: bool) -> Result<(u64, u64), Failure> {
 }
 
 impl History {
-    fn new(seed: u64, plan: Plan, mut random: fastrand::Rng) -> Result<History, Failure> {
+    fn new(seed: u64, plan: Plan, nap_chance: f64, mut random: fastrand::Rng) -> Result<History, Failure> {
         let settings = Settings {
             torn_sectors: random.bool(),
             sector_bytes: if random.u8(0..3) == 0 { 4096 } else { 512 },
             steps: 2_000_000,
             span: Duration::from_secs(7200),
+            nap_chance,
             ..Settings::default()
         };
         let machine = Machine::new(seed, plan, settings)?;

@@ -31,6 +31,7 @@ pub struct Bed {
     pub slots: usize,
     pub unit: u32,
     pub volume: u64,
+    cores: usize,
     /// Slots whose first members are not given to the pool any more.
     left: Vec<usize>,
     /// Further members that are given to it.
@@ -54,6 +55,11 @@ struct Running {
 impl Bed {
     /// A pool with one volume, served.
     pub fn new(seed: u64, level: Level, slots: usize, unit: u32) -> Bed {
+        Bed::of_cores(seed, level, slots, unit, 1)
+    }
+
+    /// The same, on a node with so many cores, of which the first one is there.
+    pub fn of_cores(seed: u64, level: Level, slots: usize, unit: u32, cores: usize) -> Bed {
         let world = World::new(seed);
         let machine = world.node("machine");
         let mut bed = Bed {
@@ -63,6 +69,7 @@ impl Bed {
             slots,
             unit,
             volume: 0,
+            cores,
             left: Vec::new(),
             more: Vec::new(),
             backwards: false,
@@ -117,10 +124,10 @@ impl Bed {
     /// Opens the pool on the members that are there.
     pub fn start(&mut self) -> Result<(), PoolError> {
         let reactor = self.machine.reactor();
-        let (ring, places) = (reactor.ring().clone(), self.places());
+        let (ring, places, cores) = (reactor.ring().clone(), self.places(), self.cores);
         let opened = self.world.block_on(&reactor, async move {
             let (members, locks) = members(&ring, places, None).await;
-            let pool = Pool::open(&ring, "tank", members, 1).await?;
+            let pool = Pool::open(&ring, "tank", members, cores).await?;
             let core = pool.core(0, &ring)?;
             pool.keep(&core);
             let disk = |entry| Rc::new(PoolDisk::new(core.clone(), entry));

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ring::Buffer;
@@ -10,6 +11,7 @@ use super::bed::Bed;
 use crate::disk::Disk;
 use crate::error::ErrorKind;
 use crate::pool::format::{BLOCK, End, Label, TablePage, block_entry};
+use crate::pool::segments::Tail;
 use crate::pool::{Level, MemberState};
 use crate::request::Request;
 
@@ -550,5 +552,40 @@ fn a_member_that_comes_in_while_a_change_is_noted_is_known() {
         let results = results.borrow();
         let failed = results.iter().find_map(|result| result.as_ref().err());
         assert!(failed.is_none(), "seed {seed}, of {} writes: {}", results.len(), failed.unwrap());
+    }
+}
+
+/// A transaction took its number, found no free segment, and waited. Another core filled the whole journal meanwhile: nothing of that
+/// could be forgotten before the one that waited, and that waited for ever.
+#[test]
+fn a_core_that_waits_for_a_segment_does_not_keep_those_that_others_filled_since() {
+    let bed = Bed::new(900, Level::Raid1, 2, 16 << 10);
+    let core = bed.core().clone();
+    let shared = core.shared();
+    let taken: Vec<_> = std::iter::from_fn(|| shared.segments.claim()).collect();
+    bed.begin_write(0, &bytes(1));
+    bed.world.run_for(Duration::from_secs(1)).unwrap();
+    assert_eq!(core.figures().in_flight, 1, "there is no segment for it");
+    // What the other core wrote.
+    let last = shared.next.fetch_add(10, Ordering::SeqCst) + 9;
+    for tail in taken {
+        shared.segments.fill(&Tail { last, ..tail });
+    }
+    bed.world.run_for(Duration::from_secs(60)).unwrap();
+    assert_eq!(core.figures().in_flight, 0);
+    assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)));
+}
+
+/// Each core kept a segment for itself, also one that wrote no more: with more cores than segments the last ones waited for ever.
+#[test]
+fn a_core_that_writes_no_more_leaves_its_segment_to_others_where_they_are_few() {
+    for cores in [1, 64] {
+        let bed = Bed::of_cores(901, Level::Raid1, 2, 16 << 10, cores);
+        let core = bed.core().clone();
+        let shared = core.shared();
+        bed.write(0, &bytes(1)).unwrap();
+        let free = shared.segments.retire(0);
+        let others = std::iter::from_fn(|| shared.segments.claim()).count();
+        assert_eq!(others, free + usize::from(cores > 1), "{cores} cores");
     }
 }

@@ -114,6 +114,22 @@ fn a_run_is_bounded_in_steps_and_time() {
 }
 
 #[test]
+fn a_core_that_naps_goes_on_later_and_others_do_not_wait_for_it() {
+    let settings = Settings { nap_chance: 1.0, nap: ms(5)..ms(6), ..Settings::default() };
+    let world = World::with_settings(1, settings);
+    let reactor = world.node("one").reactor();
+    let ring = reactor.ring().clone();
+    let turns = world.block_on(&reactor, async move {
+        for _ in 0..10 {
+            ring.yield_now().await;
+        }
+        ring.turns()
+    });
+    let took = world.now().since(crate::Instant::ZERO);
+    assert!(turns.unwrap() > 1 && took >= ms(5) && took < ms(100), "{took:?}");
+}
+
+#[test]
 fn a_busy_task_does_not_stop_the_clock() {
     run(3, |_, _, ring| async move {
         let clock = ring.clone();
