@@ -192,7 +192,13 @@ fn namespaces(steps: &mut Vec<Step>, running: &Config, document: &Config, wished
     if running.nvme.is_none() || wished.nvme.is_none() {
         return;
     }
+    // What is another volume then has no number that it could lose.
+    let is_later =
+        |step: &Step, name: &str| matches!(step, Step::Later { volume: Some(volume), .. } if volume == name);
     for (volume, next) in to_write(document, wished) {
+        if steps.iter().any(|step| is_later(step, &volume)) {
+            continue;
+        }
         let Some(now) = wished.volumes.iter().find(|now| now.name == volume) else { continue };
         let Some(nsid) = now.nvme.nsid else { continue };
         steps.push(Step::later(format!(

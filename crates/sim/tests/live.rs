@@ -77,6 +77,11 @@ impl Bed {
         self.server.change(removed).unwrap()
     }
 
+    fn destroy(&self, pool: &'static str, name: &'static str) -> Result<bool, LiveError> {
+        let destroyed = |live: Rc<Live>, shard| async move { live.destroy(&shard, pool, name).await };
+        self.server.change(destroyed).unwrap()
+    }
+
     fn open_pool(&self, plan: PoolPlan) -> Result<(), LiveError> {
         self.server.change(|live, shard| async move { live.open_pool(&shard, &plan).await }).unwrap()
     }
@@ -437,6 +442,7 @@ fn bytes_that_take_long_to_destroy_are_destroyed_while_others_are_in_use() {
         assert_eq!(bed.write(&session, 0, 7), Ok(()));
         assert_eq!(bed.write(&session, MIB - 4096, 7), Ok(()));
         drop(session);
+        assert!(matches!(bed.destroy("tank", "three"), Err(LiveError::Busy { .. })), "it is in use");
         // Until the pool goes on without it, which takes longer than who deletes a volume waits.
         bed.server.machine().stall(&member_path(1));
         assert!(!bed.remove("three", Bytes::Destroy).unwrap(), "seed {seed}: it takes a while");

@@ -16,7 +16,7 @@ fn pools_beyond_redundancy() {
 
 #[test]
 fn pools_on_cores_that_starve() {
-    run("pools_on_cores_that_starve", pool::on_cores_that_starve, 2000);
+    run("pools_on_cores_that_starve", pool::on_cores_that_starve, 1000);
 }
 
 #[test]

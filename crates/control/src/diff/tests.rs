@@ -112,6 +112,18 @@ fn hosts_that_will_see_other_disks_are_thought_of() {
     assert_eq!(sentences(&format!("{a}{b}"), &b).len(), 1, "there is no NVMe");
 }
 
+/// Found by a property: it was said of a volume that had not been in the subsystem that it would be another namespace of it.
+#[test]
+fn a_volume_that_moves_with_the_next_start_has_no_number_to_lose() {
+    let a = volume("a", "size = 512\nbacking = { null = true }\nsubsystem = \"pair\"");
+    let (before, after) = (
+        volume("c", "size = 512\nbacking = { memory = true }"),
+        volume("c", "size = 512\nbacking = { file = \"c.img\" }\nsubsystem = \"pair\""),
+    );
+    let said = sentences(&format!("[nvme]\n{a}{before}"), &format!("[nvme]\n{after}"));
+    assert!(said.len() == 2 && said.iter().all(|sentence| !sentence.contains("namespace")), "{said:?}");
+}
+
 #[test]
 fn what_would_lose_data_or_keep_the_node_from_starting_is_refused() {
     let file = volume("a", "size = \"2MiB\"\nbacking = { file = \"a.img\" }");

@@ -85,11 +85,11 @@ impl Segments {
         segments.iter().filter(|segment| **segment == Segment::Free).count()
     }
 
-    /// Whether so few are free that a checkpoint should make more.
+    /// Whether so few are to be had that a checkpoint should make more.
     pub fn is_short(&self) -> bool {
         let segments = self.lock();
-        let free = segments.iter().filter(|segment| **segment == Segment::Free).count();
-        free * 2 < segments.len()
+        let is_there = |segment: &&Segment| matches!(segment, Segment::Free | Segment::Left(_));
+        segments.iter().filter(is_there).count() * 2 < segments.len()
     }
 }
 
@@ -116,7 +116,9 @@ mod tests {
         assert!(segments.are_few() && !Segments::new(2, 1).are_few());
         let (one, _other) = (segments.claim().unwrap(), segments.claim().unwrap());
         let left = Tail { places: vec![4096, 8192], replaced: 3, last: 7, ..one };
+        assert!(segments.is_short());
         segments.leave(left.clone());
+        assert!(!segments.is_short());
         assert_eq!(segments.retire(100), 0, "it has room, and is not free");
         assert_eq!(segments.claim(), Some(left));
         assert_eq!(segments.claim(), None);
