@@ -71,6 +71,7 @@ const FACTS: &[(&str, &str, f64)] = &[
     ("idle", "CPU", 0.5),
     ("idle", "memory of a session", 64.0),
     ("monitoring", "IOPS lost", 2.0),
+    ("monitoring", "more CPU for each request", 2.0),
     ("monitoring", "core of what watches", 2.0),
     ("start", "time", 5.0),
 ];

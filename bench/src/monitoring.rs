@@ -1,5 +1,5 @@
 //! The row of being watched: a Fels that measures itself and is asked by Prometheus and Munin each second, beside one that does
-//! not measure itself, in turn.
+//! not measure itself. Both are used at the same time and share the cores, so that what else happens on the machine befalls both alike.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -61,20 +61,12 @@ pub fn measure(
     let mut servers = [start(Monitoring::Off)?, start(Monitoring::Asked(doors))?];
     for round in 1..=rounds {
         for server in ours {
-            let (mut windows, mut watching) = ([None, None], 0.0);
-            // Who is first changes with the round.
-            for turn in 0..servers.len() {
-                let index = (turn + round as usize) % servers.len();
-                let asking = if index == 1 { Some(ask(bed, doors)?) } else { None };
-                let (begun, before) = (Instant::now(), beside_shards(servers[index].id()));
-                windows[index] = Some(window(bed, row, server, &mut servers[index])?);
-                if asking.is_some() {
-                    let spent = beside_shards(servers[index].id()).saturating_sub(before);
-                    watching = spent.as_secs_f64() / begun.elapsed().as_secs_f64() * 100.0;
-                }
-                asking.map_or(Ok(()), |mut asking| asking.expect_running())?;
-            }
-            let [Some(without), Some(with)] = windows else { continue };
+            let mut asking = ask(bed, doors)?;
+            let (begun, before) = (Instant::now(), beside_shards(servers[1].id()));
+            let [without, with] = windows(bed, row, server, &mut servers)?;
+            let spent = beside_shards(servers[1].id()).saturating_sub(before);
+            let watching = spent.as_secs_f64() / begun.elapsed().as_secs_f64() * 100.0;
+            asking.expect_running()?;
             tell(outcome, row, server, round, &without, &with);
             eprintln!("{} round {round}: {} {watching:.2} % of a core watches", row.name, server.name);
             outcome.facts.push(Fact::new(row, &server.name, round, "core of what watches", "%", watching));
@@ -106,11 +98,29 @@ fn ask(bed: &Bed<'_>, doors: Doors) -> Result<Process, Error> {
     line.on_core(bed.place.client_cores).spawn(&bed.place.work.join("ask.log"))
 }
 
-fn window(bed: &Bed<'_>, row: &Row, server: &Server, running: &mut Running) -> Result<Window, Error> {
-    running.expect_running()?;
-    let url = running.url(server.protocol).unwrap_or_default().to_owned();
-    let clients = Clients { seconds: WINDOW_S, ..bed.clients };
-    clients.run(&row.request(&server.program, &url), &[running.id()])
+/// A window of each of the servers, at the same time.
+fn windows(
+    bed: &Bed<'_>,
+    row: &Row,
+    server: &Server,
+    servers: &mut [Running; 2],
+) -> Result<[Window; 2], Error> {
+    let [without, with] = servers;
+    let (clients, work) = (bed.clients, bed.clients.work);
+    let window = |running: &mut Running, name: &str| {
+        running.expect_running()?;
+        let url = running.url(server.protocol).unwrap_or_default().to_owned();
+        let work = work.join(name);
+        fs::create_dir_all(&work).map_err(Error::io("cannot make a directory for the client"))?;
+        let clients = Clients { seconds: WINDOW_S, work: &work, ..clients };
+        clients.run(&row.request(&server.program, &url), &[running.id()])
+    };
+    let both = std::thread::scope(|scope| {
+        let other = scope.spawn(|| window(with, "with"));
+        (window(without, "without"), other.join())
+    });
+    let with = both.1.unwrap_or_else(|_| Err(Error::Options("a client ended in a panic".to_owned())));
+    Ok([both.0?, with?])
 }
 
 fn tell(outcome: &mut Outcome, row: &Row, server: &Server, round: u32, without: &Window, with: &Window) {

@@ -34,9 +34,10 @@ pub fn in_flight(data: &Path) -> String {
     let asked = crate::api::try_ask(data, "GET", "/metrics", "");
     match asked {
         Ok((_, text)) => {
-            text.lines().filter(|line| line.contains("_in_flight{")).map(|line| format!("{line}\n")).collect()
+            let lines: Vec<&str> = text.lines().filter(|line| line.contains("_in_flight{")).collect();
+            lines.join("\n")
         }
-        Err(error) => format!("the node does not answer: {error}\n"),
+        Err(error) => format!("the node does not answer: {error}"),
     }
 }
 
