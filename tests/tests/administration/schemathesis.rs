@@ -52,7 +52,8 @@ fn no_answer_is_one_that_the_description_lacks() {
         .args(["run", &format!("{address}/v1/openapi.json")])
         .args(["--header", &format!("Authorization: Bearer {token}")])
         .args(["--checks", CHECKS, "--max-time", SENDS_S, "--phases", "examples,coverage,fuzzing"])
-        .args(["--max-examples", "40", "--seed", "6", "--request-timeout", "60", "--workers", "2"])
+        // One worker: Python 3.11 fails at times when several parse code at once (python/cpython, issue 106905).
+        .args(["--max-examples", "40", "--seed", "6", "--request-timeout", "60", "--workers", "1"])
         .args(["--continue-on-failure", "--no-shrink"])
         // It keeps notes where it is called.
         .folder(notes.path())

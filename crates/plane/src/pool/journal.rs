@@ -397,29 +397,34 @@ impl PoolCore {
     /// Takes another segment, as soon as one is to be had, or nothing can be written any more.
     async fn claim_segment(&self) {
         let (journal, shared) = (&self.journal, &self.shared);
+        // Its list is used again: a segment is no reason to take memory.
+        let mut places = Vec::new();
         if let Some(tail) = journal.tail.take() {
             shared.segments.fill(&tail);
+            places = tail.places;
         }
         if shared.segments.is_short() {
             shared.keeper.send(Message::Checkpoint).ok();
         }
         self.until(|| {
             let claimed = shared.segments.claim();
-            if claimed.is_none() {
+            let is_claimed = claimed.is_some();
+            if !is_claimed {
                 shared.keeper.send(Message::Checkpoint).ok();
             }
-            let is_claimed = claimed.is_some();
             journal.tail.replace(claimed);
             is_claimed || shared.has_failed()
         })
         .await;
-        if let Some(tail) = journal.tail.borrow_mut().as_mut() {
-            if tail.last == 0 {
-                tail.replaced = shared.replaced.load(Ordering::Acquire);
-            }
-            // Also for slots that come while this one is filled.
-            tail.places.resize(self.geometry().level.most_slots(), 0);
+        let mut tail = journal.tail.borrow_mut();
+        let Some(tail) = tail.as_mut() else { return };
+        if tail.last == 0 {
+            places.clear();
+            tail.places = places;
+            tail.replaced = shared.replaced.load(Ordering::Acquire);
         }
+        // Also for slots that come while this one is filled.
+        tail.places.resize(self.geometry().level.most_slots(), 0);
     }
 
     /// Nothing is to be written for now: where segments are few, others may need this one.
