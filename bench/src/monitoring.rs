@@ -120,7 +120,16 @@ fn windows(
         (window(without, "without"), other.join())
     });
     let with = both.1.unwrap_or_else(|_| Err(Error::Options("a client ended in a panic".to_owned())));
-    Ok([both.0?, with?])
+    Ok(without_each_other([both.0?, with?]))
+}
+
+/// Of each, the other one is no disturbance.
+fn without_each_other(mut windows: [Window; 2]) -> [Window; 2] {
+    let used = windows.map(|window| window.spent.server_s + window.spent.clients_s);
+    for (window, other) in windows.iter_mut().zip([used[1], used[0]]) {
+        window.spent.others_s = (window.spent.others_s - other).max(0.0);
+    }
+    windows
 }
 
 fn tell(outcome: &mut Outcome, row: &Row, server: &Server, round: u32, without: &Window, with: &Window) {
