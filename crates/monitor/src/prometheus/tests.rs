@@ -45,3 +45,8 @@ fn numbers_are_as_go_reads_them() {
     let texts = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e21, -0.25].map(number);
     assert_eq!(texts, ["NaN", "+Inf", "-Inf", "1000000000000000000000", "-0.25"]);
 }
+
+#[test]
+fn a_help_text_stays_on_its_line() {
+    assert_eq!(escape_help("one\\two\nthree"), "one\\\\two\\nthree");
+}
