@@ -54,6 +54,21 @@ pub struct NodeFlags {
     config: Option<PathBuf>,
 }
 
+/// How a change is made
+#[derive(Debug, Args)]
+pub struct ChangeFlags {
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Write JSON, for programs
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub node: NodeFlags,
+}
+
 impl NodeFlags {
     /// The same, but without a word of which node it is the one that a configuration is of.
     pub fn or_of(&self, file: Option<&Path>) -> Result<Client, Failure> {

@@ -1,6 +1,7 @@
 //! `fels pool offline`, `online` and `replace`.
 
-use super::node::{self, NodeFlags, path_of};
+use super::super::node::ChangeFlags;
+use super::node::{self, path_of};
 use super::wait::{Waiting, wait};
 use super::{absolute, print_json};
 use crate::message::{Failure, print};
@@ -19,7 +20,7 @@ pub struct Offline {
     which: Which,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 /// Bring a member back into its pool; it gets what it missed
@@ -37,7 +38,7 @@ pub struct Online {
     wait: bool,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 /// Put another file or disk in the place of a member; it gets everything from the others
@@ -57,7 +58,7 @@ pub struct Replace {
     wait: bool,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 #[derive(Debug, Args)]
@@ -67,20 +68,6 @@ struct Which {
 
     /// The member: the number of its slot, its path, or the name of its file
     member: String,
-}
-
-#[derive(Debug, Args)]
-struct How {
-    /// Say what would be done, and do nothing
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Write JSON, for programs
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    node: NodeFlags,
 }
 
 /// Says what was done, or would be.
@@ -146,7 +133,7 @@ fn bring(
     slot: usize,
     path: &str,
     place: Option<PathBuf>,
-    how: &How,
+    how: &ChangeFlags,
     waits: bool,
 ) -> Result<(), Failure> {
     let place = place.map(|place| place.display().to_string());

@@ -1,7 +1,7 @@
 //! `fels pool open` and `fels pool close`.
 
-use super::super::node::{failure, tell};
-use super::node::{NodeFlags, path_of};
+use super::super::node::{ChangeFlags, failure, tell};
+use super::node::path_of;
 use super::{all_absolute, size};
 use crate::message::Failure;
 use clap::Args;
@@ -46,7 +46,7 @@ pub struct Open {
     existing: bool,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 /// Close a pool of the node that runs, and take it out of its configuration
@@ -58,22 +58,7 @@ pub struct Close {
     name: String,
 
     #[command(flatten)]
-    how: How,
-}
-
-/// How something is done.
-#[derive(Debug, Args)]
-struct How {
-    /// Say what would be done, and do nothing
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Write JSON, for programs
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    node: NodeFlags,
+    how: ChangeFlags,
 }
 
 pub fn open(arguments: &Open) -> Result<(), Failure> {

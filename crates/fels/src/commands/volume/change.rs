@@ -1,7 +1,7 @@
 //! `fels volume set`, `resize`, `limit`, `enable` and `disable`.
 
-use super::super::node::{failure, tell};
-use super::{How, one_of, path_of, settings};
+use super::super::node::{ChangeFlags, failure, tell};
+use super::{one_of, path_of, settings};
 use crate::message::Failure;
 use clap::Args;
 use control::api::client::Client;
@@ -24,7 +24,7 @@ pub struct Set {
     unset: Vec<String>,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 /// Make a volume larger while it is used; initiators are told
@@ -37,7 +37,7 @@ pub struct Resize {
     size: String,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 /// Limit what initiators get of a volume together
@@ -57,7 +57,7 @@ pub struct Limit {
     throughput: Option<String>,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 /// Serve a volume again that was switched off
@@ -67,7 +67,7 @@ pub struct Enable {
     name: String,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 /// Switch a volume off: initiators are asked to go, it is drained and closed, and its bytes stay
@@ -77,7 +77,7 @@ pub struct Disable {
     name: String,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 pub fn set(arguments: &Set) -> Result<(), Failure> {
@@ -146,7 +146,7 @@ pub fn disable(arguments: &Disable) -> Result<(), Failure> {
     switch(&arguments.name, false, &arguments.how)
 }
 
-fn switch(name: &str, on: bool, how: &How) -> Result<(), Failure> {
+fn switch(name: &str, on: bool, how: &ChangeFlags) -> Result<(), Failure> {
     let wish = if on {
         VolumeChange { unset: vec!["enabled".to_owned()], ..VolumeChange::default() }
     } else {
@@ -156,7 +156,7 @@ fn switch(name: &str, on: bool, how: &How) -> Result<(), Failure> {
     change(&how.node.client()?, name, wish, how)
 }
 
-fn change(client: &Client, name: &str, wish: VolumeChange, how: &How) -> Result<(), Failure> {
+fn change(client: &Client, name: &str, wish: VolumeChange, how: &ChangeFlags) -> Result<(), Failure> {
     let wish = VolumeChange { dry_run: how.dry_run, ..wish };
     let changed: Changed = client.patch(&path_of(name), &wish).map_err(|error| failure(&error))?;
     tell(&changed, how.json)

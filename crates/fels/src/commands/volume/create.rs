@@ -1,7 +1,7 @@
 //! `fels volume create`.
 
-use super::super::node::{failure, tell};
-use super::{How, settings};
+use super::super::node::{ChangeFlags, failure, tell};
+use super::settings;
 use crate::message::Failure;
 use clap::Args;
 use control::api::model::{BackingWish, Changed, ChapWish, Quantity, VolumeSettings, VolumeWish};
@@ -64,7 +64,7 @@ pub struct Create {
     others: Vec<String>,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 pub fn run(arguments: &Create) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! `fels volume delete`.
 
-use super::super::node::{failure, tell};
-use super::{How, one, path_of};
+use super::super::node::{ChangeFlags, failure, tell};
+use super::{one, path_of};
 use crate::message::Failure;
 use clap::Args;
 use control::api::model::{Changed, VolumeEnd};
@@ -24,7 +24,7 @@ pub struct Delete {
     yes: bool,
 
     #[command(flatten)]
-    how: How,
+    how: ChangeFlags,
 }
 
 pub fn run(arguments: &Delete) -> Result<(), Failure> {

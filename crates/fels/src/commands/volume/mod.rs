@@ -5,7 +5,7 @@ mod create;
 mod delete;
 mod show;
 
-use super::node::{NodeFlags, encoded, failure};
+use super::node::{encoded, failure};
 use crate::message::Failure;
 use clap::{Args, Subcommand};
 use control::api::client::Client;
@@ -46,21 +46,6 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
         Command::Disable(arguments) => change::disable(arguments),
         Command::Delete(arguments) => delete::run(arguments),
     }
-}
-
-/// How something is done.
-#[derive(Debug, Args)]
-struct How {
-    /// Say what would be done, and do nothing
-    #[arg(long)]
-    dry_run: bool,
-
-    /// Write JSON, for programs
-    #[arg(long)]
-    json: bool,
-
-    #[command(flatten)]
-    node: NodeFlags,
 }
 
 /// A path of the API to a volume.
