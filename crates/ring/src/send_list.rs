@@ -3,6 +3,7 @@
 use std::ptr;
 
 use crate::buffer::Shared;
+use crate::memory::ahead;
 
 /// Most pieces in one send (the kernel's `IOV_MAX`).
 pub const MAX_SEGMENTS: usize = 1024;
@@ -44,6 +45,7 @@ impl SendList {
         if bytes.is_empty() {
             return;
         }
+        ahead::step();
         let start = self.inline.len();
         self.inline.extend_from_slice(bytes);
         self.length += bytes.len();
@@ -55,6 +57,7 @@ impl SendList {
 
     /// Appends a part of a buffer without a copy.
     pub fn push(&mut self, part: Shared) {
+        ahead::step();
         if !part.is_empty() {
             self.length += part.len();
             self.segments.push(Segment::Shared(part));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ring::{Lender, Memory, PAGE, Shared};
+use ring::{Lender, Memory, PAGE, Shared, Soon};
 
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
@@ -50,8 +50,8 @@ impl Disk for MemoryDisk {
         }
     }
 
-    fn expect(&self, extent: Extent) {
-        self.memory.expect(extent.offset, extent.length as usize);
+    fn expect(&self, extent: Extent, soon: Soon) {
+        self.memory.expect(extent.offset, extent.length as usize, soon);
     }
 
     fn lend(&self, extent: Extent) -> Option<Shared> {

@@ -8,7 +8,7 @@ pub use file::{FileDisk, FileError, Make, PreparedFile};
 pub use memory::MemoryDisk;
 pub use null::NullDisk;
 
-use ring::Shared;
+use ring::{Shared, Soon};
 
 use crate::error::Error;
 use crate::request::{Extent, Geometry, Io, Request, Run};
@@ -19,7 +19,7 @@ pub trait Disk: 'static {
     fn geometry(&self) -> Geometry;
 
     /// A request for `extent` is about to come. Only a hint.
-    fn expect(&self, _extent: Extent) {}
+    fn expect(&self, _extent: Extent, _soon: Soon) {}
 
     /// The bytes of `extent` as they are now, without a copy; `None` when they have to be read.
     fn lend(&self, _extent: Extent) -> Option<Shared> {

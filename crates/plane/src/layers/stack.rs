@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use ring::{Ring, Shared};
+use ring::{Ring, Shared, Soon};
 
 use crate::disk::Disk;
 use crate::error::Error;
@@ -64,9 +64,9 @@ impl Stack {
     }
 
     /// A request for `extent` is about to come. Only a hint, which no layer passes on: below it bytes may be elsewhere.
-    pub fn expect(&self, extent: Extent) {
+    pub fn expect(&self, extent: Extent, soon: Soon) {
         if self.levels.is_empty() {
-            self.disk.expect(extent);
+            self.disk.expect(extent, soon);
         }
     }
 

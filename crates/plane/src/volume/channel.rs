@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Instant, Notify, Ring, Shared};
+use ring::{Instant, Notify, Ring, Shared, Soon};
 
 use crate::error::Error;
 use crate::layers::Stack;
@@ -144,9 +144,9 @@ impl Channel {
     }
 
     /// A request for `extent` is about to come. Only a hint, taken for small extents.
-    pub fn expect(&self, extent: Extent) {
+    pub fn expect(&self, extent: Extent, soon: Soon) {
         if extent.length <= EXPECTED_BYTES {
-            self.stack.borrow().expect(extent);
+            self.stack.borrow().expect(extent, soon);
         }
     }
 

@@ -5,7 +5,7 @@ use std::ops::{Deref, Range};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{LENDERS, LENT_PAGES, Memory, PAGE};
+use super::{LENDERS, LENT_PAGES, Memory, PAGE, ahead};
 use crate::buffer::Shared;
 
 /// One core's right to lend bytes of a memory.
@@ -35,6 +35,7 @@ impl Lender {
     /// The bytes as they are now, each page as a whole. They stay so, whatever is written meanwhile. `None` when they do
     /// not lie in one piece, lie outside, or when this core has lent much already: then they have to be copied.
     pub fn lend(&self, offset: u64, length: usize) -> Option<Shared> {
+        ahead::step();
         let ledger = &self.0;
         let (start, end) = ledger.memory.range(offset, length).filter(|(start, end)| start < end)?;
         let pages = start / PAGE..end.div_ceil(PAGE);

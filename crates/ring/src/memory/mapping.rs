@@ -4,13 +4,15 @@ use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU64;
+
+use super::Entry;
 
 /// What all zeroes are a valid value of, and what several cores may use.
 pub(super) trait Zero: Sync {}
 
 impl Zero for u8 {}
-impl Zero for AtomicU32 {}
+impl Zero for Entry {}
 impl Zero for AtomicU64 {}
 
 /// `count` zeroes of `T`.
@@ -77,7 +79,7 @@ macro_rules! atomics {
         }
     )*};
 }
-atomics!(AtomicU32, AtomicU64);
+atomics!(AtomicU64, Entry);
 
 impl<T> Drop for Mapping<T> {
     fn drop(&mut self) {

@@ -4,6 +4,7 @@
 //! frame, a writer moves the page to a spare one, and the old frame becomes spare when the last pin goes. So a read
 //! needs no copy, sees every page whole, and keeps no writer waiting.
 
+pub(crate) mod ahead;
 mod lender;
 mod mapping;
 
@@ -43,12 +44,29 @@ pub struct Memory {
     length: usize,
     /// One bit per page that has been written since it was last a hole.
     written: Mapping<AtomicU64>,
-    /// For each page the frame it lives in, plus one; zero: the one with its own number. And [`HELD`], its lock: locks of
-    /// their own, close together, would be lines that all cores fight for.
-    moved: Mapping<AtomicU32>,
-    /// Loans of each frame, and [`LEFT`].
-    pins: Mapping<AtomicU32>,
+    /// By number of page and of frame.
+    entries: Mapping<Entry>,
     spares: Mutex<Spares>,
+}
+
+/// What is known of the page and of the frame of one number. Most pages live in the frame with theirs, so that who looks
+/// for a page finds both in one line of the cache.
+#[repr(C)]
+struct Entry {
+    /// The frame that the page lives in, plus one; zero: the one with its own number. And [`HELD`], its lock: locks of
+    /// their own, close together, would be lines that all cores fight for.
+    moved: AtomicU32,
+    /// Loans of the frame, and [`LEFT`].
+    pins: AtomicU32,
+}
+
+/// How near a request is that will come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Soon {
+    /// It is the next one: its bytes are fetched.
+    Next,
+    /// It is the one after the next: where its bytes are is fetched.
+    Later,
 }
 
 /// Frames without a page.
@@ -62,13 +80,13 @@ struct Spares {
 }
 
 /// Pages that nobody else touches.
-struct Locked<'a>(&'a [AtomicU32]);
+struct Locked<'a>(&'a [Entry]);
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        for word in self.0 {
+        for Entry { moved, .. } in self.0 {
             // Who holds the page alone changes its word.
-            word.store(word.load(Ordering::Relaxed) & !HELD, Ordering::Release);
+            moved.store(moved.load(Ordering::Relaxed) & !HELD, Ordering::Release);
         }
     }
 }
@@ -82,12 +100,13 @@ impl Memory {
         let frames = frames.ok_or(io::ErrorKind::OutOfMemory)?;
         let data = Mapping::<u8>::new(frames * PAGE)?;
         data.advise_huge_pages();
+        let entries = Mapping::<Entry>::new(frames)?;
+        entries.advise_huge_pages();
         Ok(Memory {
             data,
             length,
             written: Mapping::new(pages.div_ceil(64))?,
-            moved: Mapping::new(pages)?,
-            pins: Mapping::new(frames)?,
+            entries,
             spares: Mutex::new(Spares {
                 free: Vec::new(),
                 fresh: pages as u32,
@@ -103,25 +122,26 @@ impl Memory {
     }
 
     fn lock(&self, page: usize) -> Locked<'_> {
-        Self::hold(&self.moved[page]);
-        Locked(std::slice::from_ref(&self.moved[page]))
+        let entry = &self.entries[page];
+        Self::hold(entry);
+        Locked(std::slice::from_ref(entry))
     }
 
     /// Locks pages, upwards, so that nobody waits in a circle.
     fn lock_run(&self, pages: Range<usize>) -> Locked<'_> {
-        let words = &self.moved[pages];
-        words.iter().for_each(Self::hold);
-        Locked(words)
+        let entries = &self.entries[pages];
+        entries.iter().for_each(Self::hold);
+        Locked(entries)
     }
 
-    fn hold(word: &AtomicU32) {
-        let mut seen = word.load(Ordering::Relaxed);
+    fn hold(Entry { moved, .. }: &Entry) {
+        let mut seen = moved.load(Ordering::Relaxed);
         loop {
             while seen & HELD != 0 {
                 std::hint::spin_loop();
-                seen = word.load(Ordering::Relaxed);
+                seen = moved.load(Ordering::Relaxed);
             }
-            match word.compare_exchange_weak(seen, seen | HELD, Ordering::Acquire, Ordering::Relaxed) {
+            match moved.compare_exchange_weak(seen, seen | HELD, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(other) => seen = other,
             }
@@ -130,14 +150,14 @@ impl Memory {
 
     /// Where a frame begins.
     fn frame(&self, frame: usize) -> *mut u8 {
-        debug_assert!(frame < self.pins.len());
-        // SAFETY: `data` has room for every frame that has pins.
+        debug_assert!(frame < self.entries.len());
+        // SAFETY: `data` has room for every frame that has an entry.
         unsafe { self.data.pointer().add(frame * PAGE) }
     }
 
     /// The frame of a page; it stays while the page is locked.
     fn frame_of(&self, page: usize) -> usize {
-        match self.moved[page].load(Ordering::Relaxed) & !HELD {
+        match self.entries[page].moved.load(Ordering::Relaxed) & !HELD {
             0 => page,
             frame => frame as usize - 1,
         }
@@ -146,7 +166,7 @@ impl Memory {
     /// The frame of a page that is locked, to be written: one without pins. With `keep` it has the page's bytes.
     fn writable(&self, page: usize, keep: bool) -> usize {
         let frame = self.frame_of(page);
-        if self.pins[frame].load(Ordering::Acquire) == 0 {
+        if self.entries[frame].pins.load(Ordering::Acquire) == 0 {
             return frame;
         }
         let spare = self.take_spare();
@@ -154,8 +174,8 @@ impl Memory {
             // SAFETY: whole frames, of which one is pinned (nobody writes it) and the other one nobody else's.
             unsafe { ptr::copy_nonoverlapping(self.frame(frame), self.frame(spare), PAGE) };
         }
-        self.moved[page].store(HELD | (spare as u32 + 1), Ordering::Relaxed);
-        if self.pins[frame].fetch_or(LEFT, Ordering::AcqRel) == 0 {
+        self.entries[page].moved.store(HELD | (spare as u32 + 1), Ordering::Relaxed);
+        if self.entries[frame].pins.fetch_or(LEFT, Ordering::AcqRel) == 0 {
             // The last pin went while we came here, and did not know.
             self.give_spare(frame);
         }
@@ -177,16 +197,16 @@ impl Memory {
     }
 
     fn give_spare(&self, frame: usize) {
-        self.pins[frame].store(0, Ordering::Relaxed);
+        self.entries[frame].pins.store(0, Ordering::Relaxed);
         self.spares().free.push(frame as u32);
     }
 
     fn pin(&self, frame: usize) {
-        self.pins[frame].fetch_add(1, Ordering::Relaxed);
+        self.entries[frame].pins.fetch_add(1, Ordering::Relaxed);
     }
 
     fn unpin(&self, frame: usize) {
-        if self.pins[frame].fetch_sub(1, Ordering::AcqRel) == LEFT | 1 {
+        if self.entries[frame].pins.fetch_sub(1, Ordering::AcqRel) == LEFT | 1 {
             self.give_spare(frame);
         }
     }
@@ -210,20 +230,28 @@ impl Memory {
         }
     }
 
-    /// The bytes of `offset..offset + length` are wanted soon: brings them nearer. What lies outside is ignored.
-    pub fn expect(&self, offset: u64, length: usize) {
+    /// The bytes of `offset..offset + length` are wanted soon: brings them nearer while this core does other things. What
+    /// lies outside is ignored.
+    pub fn expect(&self, offset: u64, length: usize, soon: Soon) {
         let Some((mut at, end)) = self.range(offset, length) else { return };
+        if soon == Soon::Later {
+            let entries = &self.entries[at / PAGE..end.div_ceil(PAGE)];
+            let ends = entries.first().into_iter().chain(entries.last());
+            return ends.for_each(|entry| ahead::prefetch(ptr::from_ref(entry).cast()));
+        }
+        ahead::begin();
         at -= at % LINE;
         while at < end {
             let page = at / PAGE;
             let frame = self.frame_of(page);
-            prefetch(ptr::from_ref(&self.pins[frame]).cast());
-            let stop = end.min((page + 1) * PAGE);
-            while at < stop {
-                prefetch(self.frame(frame).wrapping_add(at % PAGE));
-                at += LINE;
+            if frame != page {
+                ahead::prefetch(ptr::from_ref(&self.entries[frame]).cast());
             }
+            let stop = end.min((page + 1) * PAGE);
+            ahead::add(self.frame(frame).wrapping_add(at % PAGE), (stop - at).div_ceil(LINE));
+            at = stop;
         }
+        ahead::step();
     }
 
     /// Copies bytes out. Panics when the range lies outside.
@@ -241,6 +269,7 @@ impl Memory {
     pub fn write(&self, offset: u64, from: &[u8]) {
         let (mut at, end) = self.range(offset, from.len()).expect("a range within the memory");
         let start = at;
+        ahead::step();
         if at % PAGE == 0 && from.len() == PAGE {
             // What most writes are.
             let _locked = self.lock(at / PAGE);
@@ -311,15 +340,4 @@ impl Memory {
         let page = offset as usize / PAGE;
         self.written[page / 64].load(Ordering::Relaxed) & 1 << (page % 64) != 0
     }
-}
-
-/// Asks the processor to bring a line nearer. Never faults, whatever the address.
-fn prefetch(address: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the instruction, and it reads nothing that anybody could see.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
 }

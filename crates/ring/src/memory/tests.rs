@@ -41,7 +41,7 @@ fn a_long_write_finds_every_page_wherever_it_lives() {
     assert!(lent.iter().flat_map(|page| page.iter()).all(|&byte| byte == 1));
     assert!(again.iter().all(|&byte| byte == 1));
     drop((lent, again));
-    assert_eq!(memory.pins.iter().filter(|pins| pins.load(Ordering::Relaxed) != 0).count(), 0);
+    assert_eq!(memory.entries.iter().filter(|entry| entry.pins.load(Ordering::Relaxed) != 0).count(), 0);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn what_is_lent_stays_as_it_was() {
     assert!(now[PAGE..PAGE + 100].iter().all(|&byte| byte == 1), "the rest of the page has moved with it");
     assert!(now[PAGE + 100..PAGE + 150].iter().all(|&byte| byte == 3));
     assert!(now[PAGE + 150..].iter().all(|&byte| byte == 1));
-    assert_eq!(memory.pins.iter().filter(|pins| pins.load(Ordering::Relaxed) != 0).count(), 0);
+    assert_eq!(memory.entries.iter().filter(|entry| entry.pins.load(Ordering::Relaxed) != 0).count(), 0);
 }
 
 #[test]
@@ -158,5 +158,5 @@ fn a_lent_page_is_never_torn() {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert_eq!(memory.pins.iter().filter(|pins| pins.load(Ordering::Relaxed) != 0).count(), 0);
+    assert_eq!(memory.entries.iter().filter(|entry| entry.pins.load(Ordering::Relaxed) != 0).count(), 0);
 }

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::iscsi::digest::Crc32c;
 use wire::iscsi::frame::{MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
 use wire::iscsi::{
-    Bhs, DataOut, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags,
+    Bhs, DataOut, Framing, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags,
     SerialNumber, TextRequest, UnknownOpcode,
 };
 
@@ -79,11 +79,7 @@ pub async fn receive(
             session.reject(connection, &bhs, RejectReason::INVALID_PDU_FIELD);
             return Err(End::TooLong { found: length, limit });
         }
-        // While this one is worked on, the memory for the next one comes nearer.
-        let behind = length + padding(length) + framing.data_digest_length(length);
-        if let Some(next) = reader.peek::<48>(behind) {
-            session.expect(next);
-        }
+        look_ahead(session, reader, framing, framing.data_length(&bhs));
         let mut incoming = Incoming { session, connection, reader, bhs: &bhs, length };
         incoming.dispatch().await?;
         // Some answers wait for nothing: who sends what causes them and does not read is not read from either.
@@ -91,6 +87,16 @@ pub async fn receive(
         if connection.outgoing.is_closed() {
             return Ok(());
         }
+    }
+}
+
+/// While one PDU is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.
+fn look_ahead(session: &Session, reader: &Reader, framing: Framing, rest: usize) {
+    let mut at = rest;
+    for soon in [Soon::Next, Soon::Later] {
+        let Some(next) = reader.peek(at) else { return };
+        session.expect(next, soon);
+        at += framing.total_length(next);
     }
 }
 

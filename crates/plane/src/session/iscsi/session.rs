@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Buffer, Notify};
+use ring::{Buffer, Notify, Soon};
 use wire::iscsi::{Bhs, LogoutRequest, NopOut, SerialNumber, TaskManagementRequest, TextRequest, cdb_of};
 
 use super::claim::Claim;
@@ -127,10 +127,10 @@ impl Session {
         (state.window.expected(), state.window.maximum())
     }
 
-    /// A PDU with this header will come next. Only a hint.
-    pub fn expect(&self, bhs: &Bhs) {
+    /// A PDU with this header will come. Only a hint.
+    pub fn expect(&self, bhs: &Bhs, soon: Soon) {
         if let (Some(attached), Some(cdb)) = (&self.attached, cdb_of(bhs)) {
-            attached.unit.expect(cdb);
+            attached.unit.expect(cdb, soon);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Instant, Shared};
-use wire::nbd::{Command, CommandFlags, REQUEST_LENGTH, Request as WireRequest};
+use ring::{Buffer, Instant, Shared, Soon};
+use wire::nbd::{Command, CommandFlags, Request as WireRequest};
 
 use super::connection::{Connection, Slot};
 use super::errors::{Refused, errno};
@@ -37,12 +37,10 @@ impl Transmission {
         judge(request, &self.channel.geometry(), self.connection.structured.get(), self.base_allocation)
     }
 
-    /// A request with this header will come next. Only a hint: while one is worked on, the memory for it comes nearer.
-    pub fn expect(&self, header: &[u8; REQUEST_LENGTH]) {
-        if let Ok(request) = WireRequest::decode(header)
-            && matches!(request.command, Command::READ | Command::WRITE)
-        {
-            self.channel.expect(Extent::new(request.offset, request.length.into()));
+    /// A request that will come. Only a hint.
+    pub fn expect(&self, request: &WireRequest, soon: Soon) {
+        if matches!(request.command, Command::READ | Command::WRITE) {
+            self.channel.expect(Extent::new(request.offset, request.length.into()), soon);
         }
     }
 

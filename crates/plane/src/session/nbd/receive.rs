@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::nbd::{Command, CommandFlags, Errno, NotARequest, REQUEST_LENGTH, Request};
 
 use super::connection::{Connection, Phase, Slot};
@@ -40,15 +40,27 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
         if request.command == Command::DISC {
             return Ok(());
         }
-        let payload = if request.command == Command::WRITE { request.length as usize } else { 0 };
-        if let Some(next) = reader.peek::<REQUEST_LENGTH>(payload) {
-            transmission.expect(next);
-        }
+        let payload = payload_of(&request);
+        look_ahead(transmission, reader, payload);
         take(transmission, &request, payload, reader).await?;
         if connection.outgoing.is_closed() {
             return Ok(());
         }
     }
+}
+
+/// While one request is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.
+fn look_ahead(transmission: &Transmission, reader: &Reader, rest: usize) {
+    let mut at = rest;
+    for soon in [Soon::Next, Soon::Later] {
+        let Some(Ok(next)) = reader.peek(at).map(Request::decode) else { return };
+        transmission.expect(&next, soon);
+        at += REQUEST_LENGTH + payload_of(&next);
+    }
+}
+
+fn payload_of(request: &Request) -> usize {
+    if request.command == Command::WRITE { request.length as usize } else { 0 }
 }
 
 /// Takes a request in that `payload` bytes follow.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::nvme::io::{
     BlockRange, Copy, CopyRange, CopyRanges, DatasetAttributes, DatasetManagement, DatasetRange,
     DatasetRanges, Opcode, RangeFlags,
@@ -40,14 +40,14 @@ fn extent(channel: &Channel, slba: u64, blocks: u64) -> Result<Extent, Status> {
     }
 }
 
-/// A command that will come next. Only a hint.
-pub fn expect(command: &Command, channels: &Channels) {
+/// A command that will come. Only a hint.
+pub fn expect(command: &Command, channels: &Channels, soon: Soon) {
     if matches!(Opcode(command.opcode), Opcode::READ | Opcode::WRITE)
         && let Ok(channel) = channel(channels, command.nsid)
     {
         let range = BlockRange::of(command);
         if let Ok(extent) = extent(channel, range.slba, range.blocks().into()) {
-            channel.expect(extent);
+            channel.expect(extent, soon);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Buffer, Instant, Notify};
+use ring::{Buffer, Instant, Notify, Soon};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
 use wire::nvme::io::Opcode;
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
@@ -266,11 +266,11 @@ impl Queue {
         if self.qid == 0 { Status::TRANSIENT_TRANSPORT_ERROR } else { Status::NAMESPACE_NOT_READY }
     }
 
-    /// A command that will come next. Only a hint.
+    /// A command that will come. Only a hint.
     #[inline]
-    pub fn expect(&self, command: &Command) {
+    pub fn expect(&self, command: &Command, soon: Soon) {
         if let Role::Io(namespaces) = &self.role {
-            io::expect(command, &namespaces.channels.borrow());
+            io::expect(command, &namespaces.channels.borrow(), soon);
         }
     }
 

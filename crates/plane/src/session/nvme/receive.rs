@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::nvme::tcp::{
     ADMIN_IN_CAPSULE, CapsuleCmd, CommonHeader, Crc32c, DataAlignment, DigestFlags, FatalError, Framing,
     H2CData, ICReq, ICResp, MAX_HEADER_LENGTH, PFV_1_0, PduFlags, PduType, Sender, Shape, TermReq,
@@ -137,12 +137,17 @@ pub async fn first_capsule(connection: &Connection, reader: &mut Reader) -> Resu
     Ok((CapsuleCmd::decode(pdu.bytes()).command, data))
 }
 
-/// While one PDU is worked on, of which `rest` bytes have still to be taken, the memory for the next one comes nearer.
+/// While one PDU is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.
 fn look_ahead(queue: &Queue, reader: &Reader, rest: usize) {
-    if let Some(next) = reader.peek::<{ CapsuleCmd::LENGTH }>(rest)
-        && next[0] == PduType::CAPSULE_CMD.0
-    {
-        queue.expect(&CapsuleCmd::decode(next).command);
+    let mut at = rest;
+    for soon in [Soon::Next, Soon::Later] {
+        let Some(next) = reader.peek::<{ CapsuleCmd::LENGTH }>(at) else { return };
+        if next[0] != PduType::CAPSULE_CMD.0 {
+            return;
+        }
+        let capsule = CapsuleCmd::decode(next);
+        queue.expect(&capsule.command, soon);
+        at += capsule.header.plen as usize;
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::scsi::cdb::peek_range;
 use wire::scsi::{Command, Sense};
 
@@ -95,12 +95,12 @@ impl LogicalUnit {
         }
     }
 
-    /// A command with this CDB will come next. Only a hint.
-    pub fn expect(&self, cdb: &[u8; 16]) {
+    /// A command with this CDB will come. Only a hint.
+    pub fn expect(&self, cdb: &[u8; 16], soon: Soon) {
         if let Some((lba, blocks)) = peek_range(cdb) {
             let block_size = u64::from(self.block_size());
             let extent = Extent::new(lba.wrapping_mul(block_size), u64::from(blocks) * block_size);
-            self.channel.expect(extent);
+            self.channel.expect(extent, soon);
         }
     }
 
