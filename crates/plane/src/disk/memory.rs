@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ring::{Lender, Memory, PAGE, Shared, Soon};
+use ring::{Lender, Memory, PAGE, Shared, Soon, writes_past_cache};
 
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
@@ -50,8 +50,12 @@ impl Disk for MemoryDisk {
         }
     }
 
-    fn expect(&self, extent: Extent, soon: Soon) {
-        self.memory.expect(extent.offset, extent.length as usize, soon);
+    fn expect(&self, verb: Verb, extent: Extent, soon: Soon) {
+        let length = extent.length as usize;
+        if verb == Verb::Write && soon == Soon::Next && writes_past_cache(length) {
+            return;
+        }
+        self.memory.expect(extent.offset, length, soon);
     }
 
     fn lend(&self, extent: Extent) -> Option<Shared> {

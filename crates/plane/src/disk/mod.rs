@@ -11,7 +11,7 @@ pub use null::NullDisk;
 use ring::{Shared, Soon};
 
 use crate::error::Error;
-use crate::request::{Extent, Geometry, Io, Request, Run};
+use crate::request::{Extent, Geometry, Io, Request, Run, Verb};
 
 /// The bottom of a stack on one core. Requests have been checked against [`Disk::geometry`].
 pub trait Disk: 'static {
@@ -19,7 +19,7 @@ pub trait Disk: 'static {
     fn geometry(&self) -> Geometry;
 
     /// A request for `extent` is about to come. Only a hint.
-    fn expect(&self, _extent: Extent, _soon: Soon) {}
+    fn expect(&self, _verb: Verb, _extent: Extent, _soon: Soon) {}
 
     /// The bytes of `extent` as they are now, without a copy; `None` when they have to be read.
     fn lend(&self, _extent: Extent) -> Option<Shared> {

@@ -64,9 +64,9 @@ impl Stack {
     }
 
     /// A request for `extent` is about to come. Only a hint, which no layer passes on: below it bytes may be elsewhere.
-    pub fn expect(&self, extent: Extent, soon: Soon) {
+    pub fn expect(&self, verb: Verb, extent: Extent, soon: Soon) {
         if self.levels.is_empty() {
-            self.disk.expect(extent, soon);
+            self.disk.expect(verb, extent, soon);
         }
     }
 

@@ -144,9 +144,9 @@ impl Channel {
     }
 
     /// A request for `extent` is about to come. Only a hint, taken for small extents.
-    pub fn expect(&self, extent: Extent, soon: Soon) {
+    pub fn expect(&self, verb: Verb, extent: Extent, soon: Soon) {
         if extent.length <= EXPECTED_BYTES {
-            self.stack.borrow().expect(extent, soon);
+            self.stack.borrow().expect(verb, extent, soon);
         }
     }
 

@@ -39,6 +39,7 @@ impl Ahead {
     const NOTHING: Ahead =
         Ahead { pieces: [Piece { first: ptr::null(), lines: 0 }; PIECES], count: 0, next: 0 };
 
+    #[inline]
     fn add(&mut self, first: *const u8, lines: usize) {
         if let Some(last) = self.pieces[..self.count].last_mut()
             && ptr::eq(last.first.wrapping_add(last.lines * LINE), first)
@@ -51,6 +52,7 @@ impl Ahead {
     }
 
     /// Asks `fetch` for at most so many lines.
+    #[inline]
     fn take(&mut self, mut lines: usize, fetch: impl Fn(*const u8)) {
         while lines > 0 && self.next < self.count {
             let piece = &mut self.pieces[self.next];
@@ -101,6 +103,7 @@ fn advance(lines: usize) {
 
 /// Asks the processor to bring a line nearer, as far as its second-level cache: before it is sent, more comes than the
 /// first one holds. Never faults, whatever the address.
+#[inline]
 pub(super) fn prefetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every x86-64 has the instruction, and it reads nothing that anybody could see.

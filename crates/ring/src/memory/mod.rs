@@ -5,6 +5,7 @@
 //! needs no copy, sees every page whole, and keeps no writer waiting.
 
 pub(crate) mod ahead;
+mod copy;
 mod lender;
 mod mapping;
 
@@ -17,6 +18,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+pub use copy::writes_past_cache;
 pub use lender::Lender;
 pub(crate) use lender::Lent;
 use mapping::Mapping;
@@ -286,7 +288,7 @@ impl Memory {
                 let (place, length) = self.writable_run(at, stop);
                 let source = &from[at - start..at - start + length];
                 // SAFETY: as in `read`; nobody has pinned the frames, and nobody can while their pages are locked.
-                unsafe { ptr::copy_nonoverlapping(source.as_ptr(), self.frame(0).add(place), length) };
+                unsafe { copy::copy(source.as_ptr(), self.frame(0).add(place), length) };
                 at += length;
             }
         }

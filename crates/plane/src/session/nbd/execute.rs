@@ -39,9 +39,12 @@ impl Transmission {
 
     /// A request that will come. Only a hint.
     pub fn expect(&self, request: &WireRequest, soon: Soon) {
-        if matches!(request.command, Command::READ | Command::WRITE) {
-            self.channel.expect(Extent::new(request.offset, request.length.into()), soon);
-        }
+        let verb = match request.command {
+            Command::READ => Verb::Read,
+            Command::WRITE => Verb::Write,
+            _ => return,
+        };
+        self.channel.expect(verb, Extent::new(request.offset, request.length.into()), soon);
     }
 
     /// Begins a request that was judged; `buffer` has the payload of a write.

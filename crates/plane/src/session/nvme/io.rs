@@ -42,12 +42,15 @@ fn extent(channel: &Channel, slba: u64, blocks: u64) -> Result<Extent, Status> {
 
 /// A command that will come. Only a hint.
 pub fn expect(command: &Command, channels: &Channels, soon: Soon) {
-    if matches!(Opcode(command.opcode), Opcode::READ | Opcode::WRITE)
-        && let Ok(channel) = channel(channels, command.nsid)
-    {
+    let verb = match Opcode(command.opcode) {
+        Opcode::READ => Verb::Read,
+        Opcode::WRITE => Verb::Write,
+        _ => return,
+    };
+    if let Ok(channel) = channel(channels, command.nsid) {
         let range = BlockRange::of(command);
         if let Ok(extent) = extent(channel, range.slba, range.blocks().into()) {
-            channel.expect(extent, soon);
+            channel.expect(verb, extent, soon);
         }
     }
 }

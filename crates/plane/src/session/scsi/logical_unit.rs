@@ -14,7 +14,7 @@ use super::prepare::Prepared;
 use super::response::Response;
 use super::unit::{Nexus, Unit};
 use crate::limits;
-use crate::request::{Extent, Flags, Geometry};
+use crate::request::{Extent, Flags, Geometry, Verb};
 use crate::shard::Shard;
 use crate::volume::Channel;
 
@@ -97,10 +97,11 @@ impl LogicalUnit {
 
     /// A command with this CDB will come. Only a hint.
     pub fn expect(&self, cdb: &[u8; 16], soon: Soon) {
-        if let Some((lba, blocks)) = peek_range(cdb) {
+        if let Some((writes, lba, blocks)) = peek_range(cdb) {
+            let verb = if writes { Verb::Write } else { Verb::Read };
             let block_size = u64::from(self.block_size());
             let extent = Extent::new(lba.wrapping_mul(block_size), u64::from(blocks) * block_size);
-            self.channel.expect(extent, soon);
+            self.channel.expect(verb, extent, soon);
         }
     }
 

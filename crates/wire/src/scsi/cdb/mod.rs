@@ -16,16 +16,18 @@ use super::sense::FieldPointer;
 /// The longest CDB that this target decodes, in bytes.
 pub const MAXIMUM_CDB_LENGTH: usize = 16;
 
-/// First block and number of blocks of a READ or WRITE with 10 or 16 bytes, unchecked; for those who look ahead.
-pub fn peek_range(cdb: &[u8; 16]) -> Option<(u64, u32)> {
+/// Whether it writes, first block and number of blocks of a READ or WRITE with 10 or 16 bytes, unchecked; for those who look
+/// ahead.
+pub fn peek_range(cdb: &[u8; 16]) -> Option<(bool, u64, u32)> {
+    let writes = cdb[0] & 2 != 0;
     match cdb[0] {
         0x28 | 0x2a => {
             let lba = u32::from_be_bytes(*cdb[2..].first_chunk()?);
-            Some((lba.into(), u16::from_be_bytes(*cdb[7..].first_chunk()?).into()))
+            Some((writes, lba.into(), u16::from_be_bytes(*cdb[7..].first_chunk()?).into()))
         }
         0x88 | 0x8a => {
             let lba = u64::from_be_bytes(*cdb[2..].first_chunk()?);
-            Some((lba, u32::from_be_bytes(*cdb[10..].first_chunk()?)))
+            Some((writes, lba, u32::from_be_bytes(*cdb[10..].first_chunk()?)))
         }
         _ => None,
     }

@@ -1,0 +1,83 @@
+//! Copies into memory that nobody has touched for long.
+//!
+//! A store brings the line in from memory first, of which nothing is left when all of it is written. Stores past the cache
+//! do without. On a processor of Intel that is twice as fast for cold memory, but not as fast as what was fetched in time, as
+//! the bytes of a small request can be. On one of AMD it was measured to be the slower way (docs/performance.md).
+
+use std::ptr;
+use std::sync::OnceLock;
+
+use super::LINE;
+
+/// From so many bytes on a write goes past the cache.
+const PAST_CACHE: usize = 8 << 10;
+
+/// Whether a write of so many bytes goes past the cache: then nothing is won by fetching what is there before.
+#[inline]
+pub fn writes_past_cache(length: usize) -> bool {
+    static IS_BETTER: OnceLock<bool> = OnceLock::new();
+    length >= PAST_CACHE && *IS_BETTER.get_or_init(is_better)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_better() -> bool {
+    let maker = std::arch::x86_64::__cpuid(0);
+    let name = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
+    name.as_flattened() == b"GenuineIntel" && std::arch::is_x86_feature_detected!("avx512f")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_better() -> bool {
+    false
+}
+
+/// Copies `length` bytes to `to`, most likely cold.
+///
+/// # Safety
+///
+/// They can be read and written, and do not overlap.
+pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if to.addr().is_multiple_of(LINE) && length.is_multiple_of(LINE) && writes_past_cache(length) {
+        // SAFETY: whole lines, and the processor has the instructions; the rest is as the caller says.
+        return unsafe { copy_lines(from, to, length) };
+    }
+    // SAFETY: as the caller says.
+    unsafe { ptr::copy_nonoverlapping(from, to, length) };
+}
+
+/// # Safety
+///
+/// As [`copy`]; `to` is the begin of a line, and `length` is of whole lines.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn copy_lines(from: *const u8, to: *mut u8, length: usize) {
+    use std::arch::x86_64::{_mm_sfence, _mm512_loadu_si512, _mm512_stream_si512};
+    for at in (0..length).step_by(LINE) {
+        // SAFETY: `at + LINE` is at most `length`; a vector is a line, which `to.add(at)` begins.
+        unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
+    }
+    // Such stores are in no order: they are to be seen before the lock of their page is.
+    _mm_sfence();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_arrive_whatever_their_place_and_length() {
+        let from: Vec<u8> = (0..3 * 4096 + 7).map(|byte| (byte % 251) as u8).collect();
+        for (start, place, length) in
+            [(0, 0, 4096), (1, 0, 8192), (3, 64, 8256), (0, 1, 8192), (5, 0, 8255), (0, 0, 0), (7, 64, 64)]
+        {
+            let mut to = vec![0_u8; 3 * 4096];
+            let line = to.as_ptr().align_offset(LINE) + place;
+            assert!(line + length <= to.len() && start + length <= from.len());
+            // SAFETY: both ranges are within their vectors.
+            unsafe { copy(from[start..].as_ptr(), to[line..].as_mut_ptr(), length) };
+            assert_eq!(to[line..line + length], from[start..start + length]);
+            assert!(to[..line].iter().chain(&to[line + length..]).all(|&byte| byte == 0));
+        }
+    }
+}
