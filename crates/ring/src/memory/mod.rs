@@ -27,6 +27,8 @@ use mapping::Mapping;
 pub const PAGE: usize = 4096;
 /// A line of the processor's cache, in bytes.
 const LINE: usize = 64;
+/// A huge page, in bytes.
+const HUGE_PAGE: usize = 2 << 20;
 /// Pages that one core lends at a time at most.
 const LENT_PAGES: usize = 4096;
 /// Cores that lend.
@@ -103,7 +105,10 @@ impl Memory {
         let data = Mapping::<u8>::new(frames * PAGE)?;
         data.advise_huge_pages();
         let entries = Mapping::<Entry>::new(frames)?;
-        entries.advise_huge_pages();
+        // Of a small volume they would take more than it has.
+        if pages * size_of::<Entry>() >= HUGE_PAGE {
+            entries.advise_huge_pages();
+        }
         Ok(Memory {
             data,
             length,
