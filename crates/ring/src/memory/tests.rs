@@ -60,6 +60,25 @@ fn a_page_is_never_torn() {
 }
 
 #[test]
+fn a_page_of_a_long_write_is_never_torn() {
+    const PAGES: usize = 4;
+    let memory = Arc::new(Memory::new((PAGES * PAGE) as u64).unwrap());
+    let writer = {
+        let memory = memory.clone();
+        std::thread::spawn(move || {
+            (0..100_000u32).for_each(|round| memory.write(0, &[round as u8; PAGES * PAGE]));
+        })
+    };
+    let mut end = [0; 4 * LINE];
+    while !writer.is_finished() {
+        // Whatever is still on its way when the locks go is of the end.
+        memory.read((PAGES * PAGE - end.len()) as u64, &mut end);
+        assert!(end.iter().all(|&byte| byte == end[0]));
+    }
+    writer.join().unwrap();
+}
+
+#[test]
 #[should_panic(expected = "within the memory")]
 fn a_range_outside_is_refused() {
     Memory::new(8192).unwrap().read(8000, &mut [0; 512]);
