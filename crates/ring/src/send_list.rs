@@ -95,6 +95,11 @@ impl SendList {
         })
     }
 
+    /// The piece, when there is one alone: it needs no list of pieces.
+    pub(crate) fn only_piece(&self) -> Option<&[u8]> {
+        if self.segments.len() == 1 { self.pieces().next() } else { None }
+    }
+
     /// The message for the kernel. Valid until the list is changed or moved out of its box.
     pub(crate) fn message(&mut self) -> *const libc::msghdr {
         let SendList { inline, segments, iovecs, message, .. } = self;
