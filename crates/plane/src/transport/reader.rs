@@ -83,8 +83,9 @@ impl Reader {
     }
 
     /// Waits for the first byte of a frame: here the peer may end the stream.
+    #[inline]
     pub async fn ready(&mut self) -> Result<(), Gone> {
-        if self.buffered().is_empty()
+        if self.chunk.is_none()
             && let Err(gone) = self.more().await
         {
             return Err(if matches!(gone, Gone::Torn) { Gone::Closed } else { gone });
@@ -98,8 +99,16 @@ impl Reader {
         self.exact(into).await
     }
 
-    /// Fills `into`.
+    /// Fills `into`. What has come already, as most has, is taken without a state machine.
+    #[inline]
     pub async fn exact(&mut self, into: &mut [u8]) -> Result<(), Gone> {
+        let Some(part) = self.received(into.len()) else { return self.exact_in_parts(into).await };
+        into.copy_from_slice(part);
+        self.consume(into.len());
+        Ok(())
+    }
+
+    async fn exact_in_parts(&mut self, into: &mut [u8]) -> Result<(), Gone> {
         let mut done = 0;
         loop {
             let part = self.buffered();
@@ -141,7 +150,18 @@ impl Reader {
     }
 
     /// Takes `count` bytes and forgets them.
-    pub async fn skip(&mut self, mut count: usize) -> Result<(), Gone> {
+    #[inline]
+    pub async fn skip(&mut self, count: usize) -> Result<(), Gone> {
+        if count > 0 {
+            match self.received(count) {
+                Some(_) => self.consume(count),
+                None => self.skip_in_parts(count).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn skip_in_parts(&mut self, mut count: usize) -> Result<(), Gone> {
         while count > 0 {
             if self.buffered().is_empty() {
                 self.more().await?;

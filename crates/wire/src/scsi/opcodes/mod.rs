@@ -92,10 +92,11 @@ impl Operation {
         let cdb = cdb
             .get(..self.usage.len())
             .ok_or(CdbError::InvalidField(FieldPointer::cdb(cdb.len().min(MAXIMUM_CDB_LENGTH) as u16)))?;
-        for (position, (&byte, &usage)) in cdb.iter().zip(self.usage).enumerate().skip(1) {
-            if byte & !usage == 0 {
-                continue;
-            }
+        let unused = cdb.iter().zip(self.usage).skip(1).fold(0, |bits, (byte, usage)| bits | byte & !usage);
+        if unused == 0 {
+            return Ok(());
+        }
+        for (position, &byte) in cdb.iter().enumerate().skip(1) {
             let wrong = byte & !self.accepted(position);
             if wrong != 0 {
                 let bit = 7 - wrong.leading_zeros() as u8;
