@@ -10,7 +10,7 @@ use super::errors::{Refused, errno};
 use super::handshake::Entry;
 use super::receive::judge;
 use crate::error::Error;
-use crate::limits::{FILL_BYTES, NBD_SPARSE_READ_BYTES, NBD_ZERO_BYTES};
+use crate::limits::{FILL_BYTES, NBD_SPARSE_READ_BYTES, NBD_ZERO_BYTES, SEND_QUEUE_BYTES};
 use crate::log::trouble;
 use crate::request::{Completion, Extent, Flags, Request, Verb};
 use crate::volume::Channel;
@@ -47,13 +47,48 @@ impl Transmission {
         self.channel.expect(verb, Extent::new(request.offset, request.length.into()), soon);
     }
 
+    /// A short cut for a plain read or write of a volume in memory whose data, if any, came with it: it takes no slot and
+    /// no task, and its bytes are not copied on their way. False: nothing was done, and [`Transmission::start`] does it.
+    pub fn at_once(&self, request: &WireRequest, data: &[u8]) -> bool {
+        let connection = &self.connection;
+        let usual = self.channel.is_prompt()
+            && request.length > 0
+            && !connection.draining.get()
+            // A client that does not read is not to fill memory with answers.
+            && connection.outgoing.has_room(SEND_QUEUE_BYTES)
+            && !self.is_in_parts(request)
+            && self.judge(request).is_ok();
+        if !usual {
+            return false;
+        }
+        let extent = Extent::new(request.offset, request.length.into());
+        match request.command {
+            Command::READ => {
+                let Some(data) = self.channel.lend(extent) else { return false };
+                connection.traffic.prompt(Verb::Read, extent.length);
+                connection.send_data(request.cookie, request.offset, data);
+            }
+            Command::WRITE if self.channel.absorb(extent, data) => {
+                connection.traffic.prompt(Verb::Write, extent.length);
+                connection.done(request.cookie);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// A read that is answered in parts, as what lies there may be holes.
+    fn is_in_parts(&self, request: &WireRequest) -> bool {
+        request.length >= NBD_SPARSE_READ_BYTES
+            && self.connection.structured.get()
+            && !request.flags.contains(CommandFlags::DF)
+    }
+
     /// Begins a request that was judged; `buffer` has the payload of a write.
     pub fn start(self: &Rc<Self>, request: &WireRequest, buffer: Buffer, slot: Slot) {
         let (transmission, request) = (self.clone(), *request);
         let ring = self.connection.ring();
-        let in_parts = request.length >= NBD_SPARSE_READ_BYTES
-            && self.connection.structured.get()
-            && !request.flags.contains(CommandFlags::DF);
+        let in_parts = self.is_in_parts(&request);
         // One kind of task for each kind of request: what is frequent is small.
         match request.command {
             Command::READ if !in_parts => ring.spawn(async move {

@@ -42,7 +42,13 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
         }
         let payload = payload_of(&request);
         look_ahead(transmission, reader, payload);
-        take(transmission, &request, payload, reader).await?;
+        if let Some(data) = reader.received(payload)
+            && transmission.at_once(&request, data)
+        {
+            reader.skip(payload).await?;
+        } else {
+            take(transmission, &request, payload, reader).await?;
+        }
         if connection.outgoing.is_closed() {
             return Ok(());
         }
