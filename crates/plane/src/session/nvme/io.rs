@@ -55,9 +55,12 @@ pub fn expect(command: &Command, channels: &Channels, soon: Soon) {
     }
 }
 
-/// Carries out a Read, or a Write with all of its data, that waits for nothing and copies nothing. `None`: nothing was
-/// done.
-pub fn at_once(command: &Command, channels: &Channels, data: &[u8]) -> Option<Outcome> {
+/// Where a Read, or a Write with all of its `data`, goes to that may wait for nothing and need no copy.
+pub fn prompt<'a>(
+    command: &Command,
+    channels: &'a Channels,
+    data: &[u8],
+) -> Option<(&'a Channel, Verb, Extent)> {
     let opcode = Opcode(command.opcode);
     if !matches!(opcode, Opcode::READ | Opcode::WRITE) {
         return None;
@@ -69,11 +72,9 @@ pub fn at_once(command: &Command, channels: &Channels, data: &[u8]) -> Option<Ou
     }
     match (opcode, command.data_place(data.len() as u32).ok()?) {
         (Opcode::READ, DataPlace::CommandBuffer { .. }) if data.is_empty() => {
-            channel.lend(extent).map(Outcome::with_data)
+            Some((channel, Verb::Read, extent))
         }
-        (Opcode::WRITE, DataPlace::InCapsule { offset: 0, .. }) => {
-            channel.absorb(extent, data).then(Outcome::done)
-        }
+        (Opcode::WRITE, DataPlace::InCapsule { offset: 0, .. }) => Some((channel, Verb::Write, extent)),
         _ => None,
     }
 }

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use ring::{Buffer, Instant, Notify, Soon};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
-use wire::nvme::io::Opcode;
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
 
@@ -202,13 +201,26 @@ impl Queue {
         if !usual {
             return false;
         }
-        let Some(outcome) = io::at_once(command, &namespaces.channels.borrow(), data) else { return false };
-        namespaces.counters.count(command.opcode, command.sgl.length);
-        let verb = if command.opcode == Opcode::READ.0 { Verb::Read } else { Verb::Write };
-        self.connection.traffic.prompt(verb, command.sgl.length.into());
-        self.advance();
-        self.link.note_traffic();
-        self.complete(command.cid, outcome);
+        let channels = namespaces.channels.borrow();
+        let Some((channel, verb, extent)) = io::prompt(command, &channels, data) else { return false };
+        let note = || {
+            namespaces.counters.count(command.opcode, command.sgl.length);
+            self.connection.traffic.prompt(verb, extent.length);
+            self.advance();
+            self.link.note_traffic();
+        };
+        // What was written is on its way to memory: an outcome that was handed on would wait for that.
+        if verb == Verb::Write {
+            let absorbed = channel.absorb(extent, data);
+            if absorbed {
+                note();
+                self.complete(command.cid, Outcome::done());
+            }
+            return absorbed;
+        }
+        let Some(lent) = channel.lend(extent) else { return false };
+        note();
+        self.complete(command.cid, Outcome::with_data(lent));
         true
     }
 

@@ -34,13 +34,21 @@ pub enum End {
 }
 
 /// One PDU up to its data.
-pub struct Pdu {
+struct Pdu {
+    /// Of these bytes `shape.header`.
     header: [u8; MAX_HEADER_LENGTH],
     common: CommonHeader,
     shape: Shape,
 }
 
 impl Pdu {
+    /// The place for one.
+    fn none() -> Pdu {
+        let header = [0; MAX_HEADER_LENGTH];
+        let common = CommonHeader::decode(header.first_chunk().expect("a header is longer"));
+        Pdu { header, common, shape: Shape::default() }
+    }
+
     fn fatal(&self, error: FatalError) -> End {
         End::Fatal(error, self.header[..self.shape.header].to_vec())
     }
@@ -50,37 +58,36 @@ impl Pdu {
     }
 }
 
-/// Receives the header of the next PDU and checks it. `limit`: bytes of data that it may have.
+/// Receives the header of the next PDU to `pdu` and checks it. `limit`: bytes of data that it may have.
 async fn next(
     connection: &Connection,
     reader: &mut Reader,
     framing: Framing,
     limit: impl Fn(PduType) -> u32,
-) -> Result<Pdu, End> {
+    pdu: &mut Pdu,
+) -> Result<(), End> {
     connection.receiving.set(false);
     reader.ready().await?;
     connection.receiving.set(true);
-    let mut header = [0; MAX_HEADER_LENGTH];
-    let (start, rest) = header.split_at_mut(CommonHeader::LENGTH);
+    let (start, rest) = pdu.header.split_at_mut(CommonHeader::LENGTH);
     reader.exact(start).await?;
-    let common = CommonHeader::decode(start.as_ref().try_into().expect("eight bytes"));
+    pdu.common = CommonHeader::decode(start.as_ref().try_into().expect("eight bytes"));
+    let kind = pdu.common.pdu_type;
     let refuse = |error| End::Fatal(error, start.to_vec());
-    let shape = framing.shape(&common, Sender::Host, limit(common.pdu_type)).map_err(refuse)?;
-    reader.exact(&mut rest[..shape.header - CommonHeader::LENGTH]).await?;
-    let pdu = Pdu { header, common, shape };
-    if shape.header_digest {
+    pdu.shape = framing.shape(&pdu.common, Sender::Host, limit(kind)).map_err(refuse)?;
+    reader.exact(&mut rest[..pdu.shape.header - CommonHeader::LENGTH]).await?;
+    if pdu.shape.header_digest {
         let mut digest = [0; 4];
         reader.exact(&mut digest).await?;
-        if digest != header_digest(&pdu.header[..shape.header]) {
+        if digest != header_digest(&pdu.header[..pdu.shape.header]) {
             return Err(pdu.fatal(FatalError::header_digest(digest)));
         }
     }
-    if common.pdu_type == PduType::H2C_TERM_REQ {
+    if kind == PduType::H2C_TERM_REQ {
         let term = TermReq::decode(pdu.bytes());
         return Err(End::Terminated(FatalError { fes: term.fes, fei: term.fei }));
     }
-    reader.skip(shape.padding()).await?;
-    Ok(pdu)
+    Ok(reader.skip(pdu.shape.padding()).await?)
 }
 
 /// Receives the data of a PDU to `start` in `buffer`. False when its digest is wrong.
@@ -104,7 +111,8 @@ async fn data(
 
 /// Agrees on what a connection needs: ICReq and ICResp.
 pub async fn initialize(connection: &Connection, reader: &mut Reader) -> Result<(), End> {
-    let pdu = next(connection, reader, Framing::default(), |_| 0).await?;
+    let mut pdu = Pdu::none();
+    next(connection, reader, Framing::default(), |_| 0, &mut pdu).await?;
     if pdu.common.pdu_type != PduType::IC_REQ {
         return Err(pdu.fatal(FatalError::SEQUENCE));
     }
@@ -126,7 +134,8 @@ pub async fn initialize(connection: &Connection, reader: &mut Reader) -> Result<
 
 /// The first capsule of a connection, which has to be a Connect command, and its data.
 pub async fn first_capsule(connection: &Connection, reader: &mut Reader) -> Result<(Command, Buffer), End> {
-    let pdu = next(connection, reader, connection.framing(), |_| ADMIN_IN_CAPSULE).await?;
+    let mut pdu = Pdu::none();
+    next(connection, reader, connection.framing(), |_| ADMIN_IN_CAPSULE, &mut pdu).await?;
     if pdu.common.pdu_type != PduType::CAPSULE_CMD {
         return Err(pdu.fatal(FatalError::SEQUENCE));
     }
@@ -157,8 +166,9 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
     let framing = connection.framing();
     let in_capsule = if queue.qid == 0 { ADMIN_IN_CAPSULE } else { NVME_IN_CAPSULE };
     let limit = move |kind| if kind == PduType::CAPSULE_CMD { in_capsule } else { NVME_MAXH2CDATA };
+    let mut pdu = Pdu::none();
     while !connection.outgoing.is_closed() {
-        let pdu = next(&connection, reader, framing, limit).await?;
+        next(&connection, reader, framing, limit, &mut pdu).await?;
         look_ahead(queue, reader, pdu.shape.data + pdu.shape.trailer());
         match pdu.common.pdu_type {
             PduType::CAPSULE_CMD => {

@@ -220,7 +220,7 @@ pub struct Framing {
 }
 
 /// Where the parts of one PDU lie. All of it fits together: see [`Framing::shape`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     /// Bytes of the header (HLEN).
     pub header: usize,
