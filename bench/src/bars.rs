@@ -47,7 +47,8 @@ const PROTOCOLS: [&str; 3] = ["fels-iscsi", "fels-nvme", "fels-nbd"];
 const PEERS: [&str; 3] = ["spdk-iscsi", "spdk-nvme", "nbdkit"];
 
 /// A figure for iSCSI, NVMe/TCP and NBD: what is wanted on the machine of these figures, and what the peer reached there.
-/// On another machine it is the same part of what the peer reaches that counts.
+/// On another machine it is the same part of what the peer reaches that counts. The peers' figures are those that were not
+/// held back by BBR.
 struct Absolute {
     row: &'static str,
     figure: Figure,
@@ -60,13 +61,12 @@ const ABSOLUTE: &[Absolute] = &[
     Absolute { row: "4k-read", figure: Figure::ThousandIops, wanted: [700.0, 720.0, 600.0], peer: [664.0, 678.0, 127.0] },
     Absolute { row: "4k-read", figure: Figure::ServerUs, wanted: [1.43, 1.4, 1.6], peer: [1.51, 1.47, 7.6] },
     Absolute { row: "4k-write", figure: Figure::ThousandIops, wanted: [750.0, 780.0, 600.0], peer: [729.0, 767.0, 149.0] },
-    // Of nbdkit as of one session: more brought it nothing.
+    // Of nbdkit that of one session, as there is none of four.
     Absolute { row: "4k-read-4x32", figure: Figure::ThousandIops, wanted: [780.0, 880.0, 650.0], peer: [752.0, 860.0, 127.0] },
     Absolute { row: "database", figure: Figure::ThousandIops, wanted: [580.0, 550.0, 450.0], peer: [474.0, 522.0, 132.0] },
     Absolute { row: "128k-read", figure: Figure::GibPerS, wanted: [8.0, 8.8, 8.0], peer: [5.5, 8.6, 4.5] },
     Absolute { row: "128k-write", figure: Figure::GibPerS, wanted: [7.0, 9.0, 8.0], peer: [5.8, 8.8, 6.2] },
-    // Over iSCSI and NBD the client of the peer slept there, as ours does not: no more than the same is wanted of SPDK.
-    Absolute { row: "4k-read-d1", figure: Figure::MeanUs, wanted: [18.0, 9.0, 18.0], peer: [18.0, 9.3, 57.0] },
+    Absolute { row: "4k-read-d1", figure: Figure::MeanUs, wanted: [18.0, 9.0, 18.0], peer: [22.4, 9.3, 57.0] },
 ];
 /// Against tgt with its default backing store, of IOPS.
 const TGT: (&str, f64) = ("tgt-rdwr", 13.0);

@@ -1,4 +1,4 @@
-//! Requests carried out: each one a task of its own, answered when it ends.
+//! Requests carried out: what needs no waiting at once, everything else as a task of its own, answered when it ends.
 
 use std::rc::Rc;
 
