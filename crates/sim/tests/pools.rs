@@ -20,6 +20,16 @@ fn pools_on_cores_that_starve() {
 }
 
 #[test]
+fn pools_with_full_journals() {
+    run("pools_with_full_journals", pool::with_full_journals, 200);
+}
+
+#[test]
+fn pools_that_are_extended() {
+    run("pools_that_are_extended", pool::that_are_extended, 1000);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_pool() {
     run_twice("pools_within_redundancy", pool::within_redundancy, 20);
     run_twice("pools_beyond_redundancy", pool::beyond_redundancy, 5);

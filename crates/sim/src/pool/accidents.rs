@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use plane::pool::format::End;
-use plane::pool::layout::Row;
 
 use super::atlas::Atlas;
 use super::machine::Machine;
@@ -127,7 +126,7 @@ impl Machine {
     /// Lets an accident happen to a member, if the plan affords it. Says whether it did.
     pub fn befall(&mut self, atlas: &mut Atlas, slot: usize, accident: &Accident) -> bool {
         let bad = atlas.bad(&self.roster);
-        let (cost, columns) = self.cost(atlas, accident);
+        let (cost, columns) = self.cost(atlas, slot, accident);
         let affords = match cost {
             Cost::Nothing => true,
             Cost::Blocks | Cost::Units => atlas.affords(&bad, &columns, slot),
@@ -171,11 +170,11 @@ impl Machine {
         }
     }
 
-    fn cost(&self, atlas: &Atlas, accident: &Accident) -> (Cost, Vec<super::atlas::Column>) {
+    fn cost(&self, atlas: &Atlas, slot: usize, accident: &Accident) -> (Cost, Vec<super::atlas::Column>) {
         let data = self.data();
         let of = |bytes: &Range<u64>, cost: Cost| {
             if data.contains(&bytes.start) && bytes.end <= data.end {
-                (cost, atlas.reach(bytes, cost == Cost::Units))
+                (cost, atlas.reach(slot, bytes, cost == Cost::Units))
             } else {
                 (Cost::Member, Vec::new())
             }
@@ -223,6 +222,6 @@ impl Machine {
     /// Whether the pool can be opened at all without the slot.
     fn survives_without(&self, slot: usize) -> bool {
         let out = self.roster.slots_of(self.roster.absent.get()) | self.not_in_sync() | 1 << slot;
-        Row::new(&self.geometry(), 0).survives(out)
+        self.geometry().survives(out)
     }
 }

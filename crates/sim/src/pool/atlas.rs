@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use plane::pool::format::table_page::ENTRIES;
-use plane::pool::format::{Geometry, Id, TablePage, VolumeEntry};
-use plane::pool::layout::{Piece, Row, Slots, members, pieces, set};
+use plane::pool::format::{Geometry, Id, TablePage, VolumeEntry, row_of, set_of, within};
+use plane::pool::layout::{Piece, Row, Slots, members, pieces_from, set};
 use ring::sim::Fault;
 
 use super::roster::Roster;
@@ -22,8 +22,8 @@ pub type Column = (u64, u64);
 pub struct Atlas {
     geometry: Geometry,
     volumes: Vec<VolumeEntry>,
-    /// Of each slot, the file that had everything last.
-    seats: Vec<usize>,
+    /// Of each slot, the file that had everything last; none of one that is new.
+    seats: Vec<Option<usize>>,
     /// Members of which nothing has to be good: they are out, or what they keep beside the data may be wrong.
     pub away: Slots,
     /// Blocks whose checksums are lost, until they are verified by a scrub.
@@ -40,7 +40,7 @@ impl Atlas {
     /// All is well.
     pub fn new(geometry: Geometry, volumes: Vec<VolumeEntry>) -> Atlas {
         let (unknown, doomed) = (BTreeMap::new(), BTreeMap::new());
-        let seats = (0..usize::from(geometry.slots)).collect();
+        let seats = (0..usize::from(geometry.slots)).map(Some).collect();
         Atlas { geometry, volumes, seats, away: 0, unknown, doomed, halved: 0, broken: false }
     }
 
@@ -57,19 +57,42 @@ impl Atlas {
         more
     }
 
-    /// The first row behind all volumes.
-    pub fn end(&self) -> u64 {
-        self.rows().max().map_or(0, |row| row + 1)
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        usize::from(self.geometry.slots)
+    }
+
+    /// Where everything is now: the pool has grown, or was extended.
+    pub fn know_geometry(&mut self, geometry: Geometry) {
+        self.geometry = geometry;
+        self.seats.resize(self.slots(), None);
+    }
+
+    /// Whether everything can be had without these slots.
+    pub fn survives(&self, gone: Slots) -> bool {
+        self.geometry.survives(gone)
+    }
+
+    /// The first row of a set behind all volumes.
+    pub fn end(&self, set: usize) -> u64 {
+        let rows = self.rows().filter(|row| set_of(*row) == set);
+        rows.max().map_or(row_of(set, 0), |row| row + 1)
     }
 
     fn positions(&self) -> u64 {
         u64::from(self.geometry.blocks_per_unit())
     }
 
-    /// The columns that lie in some bytes of a member.
-    fn columns(&self, bytes: &Range<u64>, whole_units: bool) -> impl Iterator<Item = Column> + use<> {
+    /// The columns that lie in some bytes of a slot's member.
+    fn columns(
+        &self,
+        slot: usize,
+        bytes: &Range<u64>,
+        whole_units: bool,
+    ) -> impl Iterator<Item = Column> + use<> {
         let (unit, positions) = (u64::from(self.geometry.unit), self.positions());
-        let end = self.geometry.data + self.end() * unit;
+        let set = self.geometry.set_of_slot(slot);
+        let end = self.geometry.unit_place(self.end(set));
         let from = bytes.start.clamp(self.geometry.data, end) - self.geometry.data;
         let to = bytes.end.clamp(self.geometry.data, end) - self.geometry.data;
         let blocks = if whole_units {
@@ -78,36 +101,36 @@ impl Atlas {
             from / BLOCK..to.div_ceil(BLOCK)
         };
         let blocks = if from < to { blocks } else { 0..0 };
-        blocks.map(move |block| (block / positions, block % positions))
+        blocks.map(move |block| (row_of(set, block / positions), block % positions))
     }
 
     /// The pages of the table that cover what requests go to.
     fn pages(&self) -> BTreeSet<u64> {
-        let blocks = self.rows().map(|row| row * self.positions());
+        let blocks = self.rows().map(|row| within(row) * self.positions());
         blocks
             .flat_map(|first| first / ENTRIES as u64..=(first + self.positions() - 1) / ENTRIES as u64)
             .collect()
     }
 
-    /// The columns whose checksums of a member were in some of its bytes, at both places of a page.
-    fn columns_of_pages(&self, geometry: &Geometry, damage: &[Range<u64>]) -> Vec<Column> {
+    /// The columns whose checksums of a slot's member were in some of its bytes, at both places of a page.
+    fn columns_of_pages(&self, slot: usize, geometry: &Geometry, damage: &[Range<u64>]) -> Vec<Column> {
         let hit = |place: u64| damage.iter().any(|bytes| bytes.start < place + BLOCK && place < bytes.end);
         let bad = |page: &u64| (0..2).all(|copy| hit(geometry.table_page_place(*page, copy)));
         let bad: Vec<u64> =
             if damage.is_empty() { Vec::new() } else { self.pages().into_iter().filter(bad).collect() };
-        bad.into_iter().flat_map(|page| self.columns_of_page(page)).map(|(column, _)| column).collect()
+        bad.into_iter().flat_map(|page| self.columns_of_page(slot, page)).map(|(column, _)| column).collect()
     }
 
-    /// The columns that a page covers, each with the number of its entry.
-    fn columns_of_page(&self, page: u64) -> Vec<(Column, usize)> {
-        let first = page * ENTRIES as u64;
-        let rows = self.rows().filter(|row| {
+    /// The columns that a page of a slot's member covers, each with the number of its entry.
+    fn columns_of_page(&self, slot: usize, page: u64) -> Vec<(Column, usize)> {
+        let (first, set) = (page * ENTRIES as u64, self.geometry.set_of_slot(slot));
+        let rows = self.rows().filter(|row| set_of(*row) == set).map(within).filter(|row| {
             let block = row * self.positions();
             block < first + ENTRIES as u64 && first < block + self.positions()
         });
         let blocks = rows.flat_map(|row| row * self.positions()..(row + 1) * self.positions());
         let blocks = blocks.filter(|block| (first..first + ENTRIES as u64).contains(block));
-        let column = |block: u64| (block / self.positions(), block % self.positions());
+        let column = |block: u64| (row_of(set, block / self.positions()), block % self.positions());
         blocks.map(|block| (column(block), (block - first) as usize)).collect()
     }
 
@@ -118,7 +141,7 @@ impl Atlas {
         self.halved = 0;
         let out = roster.labelled_out();
         for slot in 0..usize::from(self.geometry.slots) {
-            if out & 1 << slot != 0 && roster.seat(slot) != self.seats[slot] {
+            if out & 1 << slot != 0 && Some(roster.seat(slot)) != self.seats[slot] {
                 // It has nothing yet, and gets everything.
                 self.unknown.values_mut().for_each(|slots| *slots &= !(1 << slot));
                 continue;
@@ -156,7 +179,7 @@ impl Atlas {
                 None => self.halved |= 1 << slot,
             }
         }
-        for (column, index) in self.columns_of_page(page) {
+        for (column, index) in self.columns_of_page(slot, page) {
             if best.as_ref().is_none_or(|(_, entries, _)| entries[index] == NO_CHECKSUM) {
                 *self.unknown.entry(column).or_insert(0) |= 1 << slot;
             }
@@ -167,7 +190,7 @@ impl Atlas {
     /// These slots are in sync: who has them has everything.
     pub fn seated(&mut self, roster: &Roster, slots: Slots) {
         for slot in members(slots) {
-            self.seats[slot] = roster.seat(slot);
+            self.seats[slot] = Some(roster.seat(slot));
         }
     }
 
@@ -205,18 +228,18 @@ impl Atlas {
         let mut bad = self.unknown.clone();
         for slot in 0..usize::from(self.geometry.slots) {
             let damage = roster.damage(slot);
-            let mut columns: Vec<Column> = self.columns_of_pages(&roster.geometry(), &damage);
-            columns.extend(damage.iter().flat_map(|bytes| self.columns(bytes, false)));
+            let mut columns: Vec<Column> = self.columns_of_pages(slot, &roster.geometry(), &damage);
+            columns.extend(damage.iter().flat_map(|bytes| self.columns(slot, bytes, false)));
             for plant in roster.planted(slot).iter().filter(|plant| plant.left != Some(0)) {
                 match plant.fault {
                     Fault::FailReads | Fault::FailReadsUntilWritten | Fault::Misread => {
-                        columns.extend(self.columns(&plant.range, false));
+                        columns.extend(self.columns(slot, &plant.range, false));
                     }
                     // A write that touches the range may be of the whole unit.
-                    Fault::DropWrites => columns.extend(self.columns(&plant.range, true)),
+                    Fault::DropWrites => columns.extend(self.columns(slot, &plant.range, true)),
                     Fault::MisdirectWrites { distance } => {
-                        columns.extend(self.columns(&plant.range, true));
-                        columns.extend(self.columns(&self.landing(&plant.range, distance), true));
+                        columns.extend(self.columns(slot, &plant.range, true));
+                        columns.extend(self.columns(slot, &self.landing(&plant.range, distance), true));
                     }
                     _ => {}
                 }
@@ -236,9 +259,9 @@ impl Atlas {
         start.saturating_add_signed(distance)..end.saturating_add_signed(distance)
     }
 
-    /// The columns that a fault in `range` of a member would make bad: of a lying write those of whole units.
-    pub fn reach(&self, range: &Range<u64>, whole_units: bool) -> Vec<Column> {
-        self.columns(range, whole_units).collect()
+    /// The columns that a fault in `range` of a slot's member would make bad: of a lying write those of whole units.
+    pub fn reach(&self, slot: usize, range: &Range<u64>, whole_units: bool) -> Vec<Column> {
+        self.columns(slot, range, whole_units).collect()
     }
 
     /// Whether `slot` may be bad too in these columns, so that all can still be read.
@@ -254,13 +277,13 @@ impl Atlas {
         let away = self.away | 1 << slot;
         let survives =
             |(column, slots): (&Column, &Slots)| Row::new(&self.geometry, column.0).survives(slots | away);
-        Row::new(&self.geometry, 0).survives(away) && bad.iter().all(survives)
+        self.survives(away) && bad.iter().all(survives)
     }
 
     /// Looks at what is bad now, and remembers what may be lost by it.
     pub fn look(&mut self, roster: &Roster) {
         let mut bad = self.bad(roster);
-        if !Row::new(&self.geometry, 0).survives(self.away) {
+        if !self.survives(self.away) {
             self.broken = true;
         }
         // Where something was lost, parity is lost as well: nothing else can be missed there.
@@ -311,19 +334,18 @@ impl Atlas {
 
     /// The pieces of a volume's bytes.
     fn pieces(&self, volume: usize, bytes: &Range<u64>) -> impl Iterator<Item = Piece> {
-        let row_bytes = self.geometry.row_bytes();
         let mut before = 0;
         let mut parts = Vec::new();
         for extent in &self.volumes[volume].extents {
-            let (start, length) = (before, extent.rows * row_bytes);
+            let (start, length) = (before, extent.rows * self.geometry.row_bytes_of(extent.first_row));
             before += length;
             let (from, to) = (bytes.start.max(start), bytes.end.min(start + length));
             if from < to {
-                parts.push((extent.first_row * row_bytes + from - start, to - from));
+                parts.push((extent.first_row, from - start, to - from));
             }
         }
         let geometry = self.geometry;
-        parts.into_iter().flat_map(move |(offset, length)| pieces(&geometry, offset, length))
+        parts.into_iter().flat_map(move |(row, offset, length)| pieces_from(&geometry, row, offset, length))
     }
 
     /// Whether a read of these bytes may fail.

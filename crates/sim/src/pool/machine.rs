@@ -22,8 +22,12 @@ use crate::Failure;
 
 const NAME: &str = "tank";
 
-/// The name of a volume that nobody uses: it takes what is between the others.
+/// How the names of volumes begin that nobody uses: they take what is between the others.
 const ROOM: &str = "room";
+
+fn is_room(name: &str) -> bool {
+    name.starts_with(ROOM)
+}
 
 /// How a process ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,16 +87,27 @@ impl Machine {
             .flat_map(|volume| &volume.extents)
             .map(|extent| extent.first_row + extent.rows);
         let (row_bytes, room) = (self.geometry().row_bytes(), first - end.max().unwrap_or(0));
-        let id = self.wanted.len() as u8 + 1;
-        if room > 0 {
-            self.wanted.push(wanted(ROOM, 0xee, room * row_bytes, 4096));
+        self.want_room(room * row_bytes);
+        self.want_further_volume(rows * row_bytes, block_size);
+    }
+
+    /// From the next start on so many bytes are somebody else's.
+    pub fn want_room(&mut self, bytes: u64) {
+        if bytes > 0 {
+            let id = self.wanted.len() as u8;
+            self.wanted.push(wanted(&format!("{ROOM} {id}"), id + 0x80, bytes, 4096));
         }
-        self.wanted.push(wanted(&format!("volume {}", self.volumes.len()), id, rows * row_bytes, block_size));
+    }
+
+    /// From the next start on there is a volume of so many bytes more.
+    pub fn want_further_volume(&mut self, bytes: u64, block_size: u32) {
+        let (name, id) = (format!("volume {}", self.volumes.len()), self.wanted.len() as u8 + 1);
+        self.wanted.push(wanted(&name, id, bytes, block_size));
     }
 
     /// How many volumes a configuration names that requests go to.
     pub fn volumes_wanted(&self) -> usize {
-        self.wanted.iter().filter(|volume| volume.name != ROOM).count()
+        self.wanted.iter().filter(|volume| !is_room(&volume.name)).count()
     }
 
     /// Where everything is on members.
@@ -131,7 +146,8 @@ impl Machine {
             let place = if absent >> file & 1 == 1 { PathBuf::from("/away") } else { path(file) };
             MemberPlan { place: Place::Path(place), create_bytes: None, spinning: None }
         };
-        let seats: Vec<usize> = (0..self.plan.slots).map(|slot| self.roster.seat(slot)).collect();
+        let slots = usize::from(self.geometry().slots);
+        let seats: Vec<usize> = (0..slots).map(|slot| self.roster.seat(slot)).collect();
         let rest = (0..self.roster.files()).filter(|file| !seats.contains(file));
         let spares = if self.plan.is_redundant() { rest.map(file).collect() } else { Vec::new() };
         PoolPlan {
@@ -311,7 +327,7 @@ async fn open(rings: Vec<Ring>, plan: PoolPlan, volumes: Vec<VolumeOptions>) -> 
     let mut entries = Vec::new();
     for volume in &volumes {
         let entry = assembled.volume(&rings[0], volume).await?;
-        if volume.name != ROOM {
+        if !is_room(&volume.name) {
             entries.push(entry);
         }
     }

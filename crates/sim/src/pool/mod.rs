@@ -3,6 +3,7 @@
 
 mod accidents;
 mod atlas;
+mod further;
 mod lane;
 mod machine;
 mod model;
@@ -11,4 +12,6 @@ mod plan;
 mod play;
 mod roster;
 
-pub use play::{beyond_redundancy, on_cores_that_starve, within_redundancy};
+pub use play::{
+    beyond_redundancy, on_cores_that_starve, that_are_extended, with_full_journals, within_redundancy,
+};

@@ -25,15 +25,15 @@ const ROOM_BYTES: u64 = 320 << 10;
 const A_WHILE: Duration = Duration::from_secs(60);
 
 /// What an administrator needs.
-struct Tools {
-    ring: Ring,
-    locks: Rc<MemberLocks>,
-    handle: Handle,
+pub(super) struct Tools {
+    pub(super) ring: Ring,
+    pub(super) locks: Rc<MemberLocks>,
+    pub(super) handle: Handle,
     control: Rc<Control>,
 }
 
 impl Tools {
-    fn tell(&self, what: &str, result: Result<(), String>) {
+    pub(super) fn tell(&self, what: &str, result: Result<(), String>) {
         let result = result.err().map_or_else(|| "done".to_owned(), |why| format!("refused: {why}"));
         self.control.story.borrow_mut().push(format!("  {what} is {result}"));
     }
@@ -71,7 +71,7 @@ impl Tools {
 }
 
 impl History {
-    fn tools(&self) -> Tools {
+    pub(super) fn tools(&self) -> Tools {
         let machine = &self.machine;
         Tools {
             ring: machine.reactor(0).ring().clone(),
@@ -89,12 +89,16 @@ impl History {
     /// Something is done while the lanes work. True when the work is to end in the middle of it.
     pub(super) fn administrate(&mut self) -> Result<bool, Failure> {
         self.machine.roster.refresh();
+        let plan = &self.machine.plan;
+        if plan.further > 0 && (!plan.is_tended || self.random.bool()) {
+            return self.extend();
+        }
         if self.machine.plan.grows && self.random.u8(0..4) > 0 {
             return self.enlarge();
         }
         match self.random.u8(0..8) {
             0..3 => {
-                let slot = self.random.usize(0..self.machine.plan.slots);
+                let slot = self.random.usize(0..self.slots());
                 self.replace(slot);
             }
             3..5 => self.add_spare(),
@@ -110,7 +114,7 @@ impl History {
         let is_small = |slot: &usize| {
             roster.node.file_length(&roster.path_of(*slot)).is_some_and(|bytes| bytes < wanted)
         };
-        if let Some(slot) = (0..self.machine.plan.slots).find(is_small) {
+        if let Some(slot) = (0..self.slots()).find(is_small) {
             self.replace(slot);
             return Ok(false);
         }
@@ -126,7 +130,7 @@ impl History {
     }
 
     /// To some moment of what goes on now.
-    fn go_some_steps(&mut self) -> Result<(), Failure> {
+    pub(super) fn go_some_steps(&mut self) -> Result<(), Failure> {
         let most = [60, 600, 3000][self.random.usize(0..3)];
         let mut steps = self.random.u32(0..most);
         let world = &self.machine.world;
@@ -146,7 +150,7 @@ impl History {
         if now.rows <= before.rows || self.machine.volumes_wanted() > self.machine.plan.volumes.len() {
             return;
         }
-        let end = self.control.atlas.borrow().end();
+        let end = self.control.atlas.borrow().end(0);
         let first = before.rows.saturating_sub(self.random.u64(0..3)).max(end);
         let most = (ROOM_BYTES / now.row_bytes()).clamp(2, 8).min(now.rows - first);
         if self.random.bool() && most > 0 {

@@ -1,5 +1,7 @@
 //! What a history is played on: drawn from its seed.
 
+use std::ops::Range;
+
 use plane::pool::Level;
 
 /// The members, and what is kept on them.
@@ -19,10 +21,17 @@ pub struct Plan {
     pub volumes: Vec<(u64, u32)>,
     /// Cores that serve it.
     pub cores: usize,
+    /// The chance that a core is not run for a while, each time that it could be.
+    pub nap_chance: f64,
+    /// Lanes, and requests of a round of work.
+    pub lanes: Range<usize>,
+    pub requests: Range<u32>,
     /// Whether an administrator is at work.
     pub is_tended: bool,
     /// Whether members are replaced by larger ones, and the pool grows.
     pub grows: bool,
+    /// How many members more the pool gets now and then; none of most.
+    pub further: usize,
     /// Whether accidents go beyond the redundancy.
     pub beyond: bool,
 }
@@ -31,7 +40,7 @@ pub struct Plan {
 const VOLUME_BYTES: u64 = 640 << 10;
 
 impl Plan {
-    /// Draws one. `redundant`: of the levels that replace a member.
+    /// Draws one of any level.
     pub fn draw(random: &mut fastrand::Rng, beyond: bool) -> Plan {
         let (level, slots) = match random.u8(0..12) {
             0 => (Level::Single, 1),
@@ -41,6 +50,26 @@ impl Plan {
             6..9 => (Level::Raid5, random.usize(3..=6)),
             _ => (Level::Raid6, random.usize(4..=7)),
         };
+        Plan::of(random, level, slots, beyond)
+    }
+
+    /// Draws one of a level that takes further members, which it gets.
+    pub fn draw_extended(random: &mut fastrand::Rng) -> Plan {
+        let (level, slots, further) = match random.u8(0..3) {
+            0 => (Level::Raid0, random.usize(2..=3), random.usize(1..=2)),
+            1 => (Level::Raid1, 2, random.usize(1..=2)),
+            _ => (Level::Raid10, 4, 2),
+        };
+        Plan { further, ..Plan::of(random, level, slots, false) }
+    }
+
+    /// Draws one of any level on cores that are not run now and then, with so much to do that they fill the journal meanwhile.
+    pub fn draw_busy(random: &mut fastrand::Rng) -> Plan {
+        let plan = Plan::draw(random, false);
+        Plan { cores: random.usize(2..=4), nap_chance: 0.003, lanes: 8..17, requests: 300..900, ..plan }
+    }
+
+    fn of(random: &mut fastrand::Rng, level: Level, slots: usize, beyond: bool) -> Plan {
         let unit = 4096 << random.u32(0..5);
         let row_bytes = u64::from(unit) * u64::from(level.data_units(slots as u16));
         let rows = (VOLUME_BYTES / row_bytes).clamp(3, 24);
@@ -57,8 +86,12 @@ impl Plan {
             later_bytes: 0,
             volumes,
             cores: random.usize(1..=2),
+            nap_chance: 0.0,
+            lanes: 1..7,
+            requests: 20..90,
             is_tended: false,
             grows: false,
+            further: 0,
             beyond,
         };
         plan.draw_files(random);

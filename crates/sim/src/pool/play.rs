@@ -8,7 +8,7 @@ use plane::Request;
 use plane::disk::Disk;
 use plane::pool::Level;
 use plane::pool::format::{End, Geometry};
-use plane::pool::layout::{Row, Slots, members};
+use plane::pool::layout::{Slots, members};
 use ring::Buffer;
 use ring::sim::Settings;
 
@@ -41,24 +41,41 @@ pub struct History {
 
 /// Pools of every level under every accident that their redundancy replaces.
 pub fn within_redundancy(seed: u64) -> Result<(u64, u64), Failure> {
-    play(seed, false, 0.0)
+    let mut random = fastrand::Rng::with_seed(seed);
+    play(seed, Plan::draw(&mut random, false), random)
 }
 
 /// The same on cores of which now and then one is not run for a while.
 pub fn on_cores_that_starve(seed: u64) -> Result<(u64, u64), Failure> {
-    play(seed ^ 1 << 62, false, 0.002)
+    let seed = seed ^ 1 << 62;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let plan = Plan { nap_chance: 0.002, ..Plan::draw(&mut random, false) };
+    play(seed, plan, random)
 }
 
-/// The same, and accidents that redundancy cannot replace: what is lost is reported as lost, and nothing else is.
+/// The same with so much to do that the journal is filled while cores are not run.
+pub fn with_full_journals(seed: u64) -> Result<(u64, u64), Failure> {
+    let seed = seed ^ 1 << 60;
+    let mut random = fastrand::Rng::with_seed(seed);
+    play(seed, Plan::draw_busy(&mut random), random)
+}
+
+/// Pools that get further members, whatever happens meanwhile.
+pub fn that_are_extended(seed: u64) -> Result<(u64, u64), Failure> {
+    let seed = seed ^ 1 << 61;
+    let mut random = fastrand::Rng::with_seed(seed);
+    play(seed, Plan::draw_extended(&mut random), random)
+}
+
+/// Pools under accidents that redundancy cannot replace, too: what is lost is reported as lost, and nothing else is.
 pub fn beyond_redundancy(seed: u64) -> Result<(u64, u64), Failure> {
-    play(seed, true, 0.0)
+    let mut random = fastrand::Rng::with_seed(seed ^ 1 << 63);
+    play(seed, Plan::draw(&mut random, true), random)
 }
 
-fn play(seed: u64, beyond: bool, nap_chance: f64) -> Result<(u64, u64), Failure> {
-    let mut random = fastrand::Rng::with_seed(seed ^ u64::from(beyond) << 63);
-    let plan = Plan::draw(&mut random, beyond);
+fn play(seed: u64, plan: Plan, random: fastrand::Rng) -> Result<(u64, u64), Failure> {
     let context = format!("{:?} of {} members, units of {}", plan.level, plan.slots, plan.unit);
-    let mut history = History::new(seed, plan, nap_chance, random)?;
+    let mut history = History::new(seed, plan, random)?;
     let played = history.play();
     if !history.deceived.get() {
         played.map_err(|Failure(why)| history.tell(&context, &why))?;
@@ -67,13 +84,13 @@ fn play(seed: u64, beyond: bool, nap_chance: f64) -> Result<(u64, u64), Failure>
 }
 
 impl History {
-    fn new(seed: u64, plan: Plan, nap_chance: f64, mut random: fastrand::Rng) -> Result<History, Failure> {
+    fn new(seed: u64, plan: Plan, mut random: fastrand::Rng) -> Result<History, Failure> {
         let settings = Settings {
             torn_sectors: random.bool(),
             sector_bytes: if random.u8(0..3) == 0 { 4096 } else { 512 },
             steps: 2_000_000,
             span: Duration::from_secs(7200),
-            nap_chance,
+            nap_chance: plan.nap_chance,
             ..Settings::default()
         };
         let machine = Machine::new(seed, plan, settings)?;
@@ -101,6 +118,17 @@ impl History {
             deceived: Cell::new(false),
             half_made: Cell::new(false),
         })
+    }
+
+    /// How many slots there were when that was looked at last.
+    pub(super) fn slots(&self) -> usize {
+        self.control.atlas.borrow().slots()
+    }
+
+    /// Looks where everything is, and how many members there are.
+    fn know_geometry(&self) {
+        self.machine.roster.refresh();
+        self.control.atlas.borrow_mut().know_geometry(self.machine.geometry());
     }
 
     /// Notes what happened.
@@ -144,9 +172,9 @@ impl History {
 
     /// Lanes work, and accidents befall them.
     fn work(&mut self) -> Result<(), Failure> {
-        let budget = self.random.u32(20..90);
+        let budget = self.random.u32(self.machine.plan.requests.clone());
         self.control.budget.set(budget);
-        let lanes = self.random.usize(1..=6);
+        let lanes = self.random.usize(self.machine.plan.lanes.clone());
         for lane in 0..lanes {
             let volume = lane % self.machine.volumes.len();
             let entry = &self.machine.volumes[volume];
@@ -196,11 +224,11 @@ impl History {
         let until = if left > 0 { self.random.u32(0..left) } else { 0 };
         self.go_on(until, 0)?;
         let is_tended = self.machine.plan.is_tended;
-        if is_tended && self.random.u8(0..3) == 0 {
+        if (is_tended || self.machine.plan.further > 0) && self.random.u8(0..3) == 0 {
             return self.administrate();
         }
         self.machine.roster.refresh();
-        let slot = self.random.usize(0..self.machine.plan.slots);
+        let slot = self.random.usize(0..self.slots());
         let mut atlas = self.control.atlas.borrow_mut();
         let accident = self.machine.draw_accident(&atlas, &mut self.random);
         if self.machine.befall(&mut atlas, slot, &accident) {
@@ -266,7 +294,8 @@ impl History {
 
     /// While the machine is off.
     fn between(&mut self) {
-        let slots = self.machine.plan.slots;
+        self.know_geometry();
+        let slots = self.slots();
         if self.random.bool() {
             self.note("repaired");
             self.machine.repair();
@@ -311,6 +340,7 @@ impl History {
             }
         }
         self.take_room();
+        self.take_further_room();
         self.look_at_media();
         let spares = self.waiting_spares();
         if let Err(failure) = self.machine.start(None) {
@@ -344,7 +374,7 @@ impl History {
         let survives = |history: &History| {
             let (machine, roster) = (&history.machine, &history.machine.roster);
             let old = machine.not_in_sync() | roster.gone() | roster.unlabelled();
-            Row::new(&machine.geometry(), 0).survives(old)
+            machine.geometry().survives(old)
         };
         if !survives(self) {
             self.note("all come back");
@@ -360,13 +390,14 @@ impl History {
 
     /// Before the pool is opened.
     fn look_at_media(&self) {
+        self.know_geometry();
         self.look_at_tables();
         let atlas = self.control.atlas.borrow();
         let lost = atlas.without_journal(&self.machine.roster);
         let halved = atlas.halved();
         let unused = self.machine.roster.gone() | self.machine.not_in_sync();
         drop(atlas);
-        if !Row::new(&self.machine.geometry(), 0).survives(lost | unused) && lost != 0 {
+        if !self.machine.geometry().survives(lost | unused) && lost != 0 {
             self.note(format_args!("the journals of members {lost:b} have damage, {unused:b} are not used"));
             self.doubt();
             let has_parity = matches!(self.machine.plan.level, Level::Raid5 | Level::Raid6);
@@ -427,7 +458,7 @@ impl History {
 
     /// What the pool says of its members is held against what befell them.
     pub(super) fn take_stock(&mut self) -> Result<(), Failure> {
-        self.machine.roster.refresh();
+        self.know_geometry();
         let mut atlas = self.control.atlas.borrow_mut();
         atlas.look(&self.machine.roster);
         let out = self.machine.not_in_sync();
@@ -441,7 +472,7 @@ impl History {
         atlas.away = out | self.machine.roster.gone() | self.ailing();
         let in_sync = self.machine.geometry().slot_mask() & !out;
         atlas.seated(&self.machine.roster, in_sync);
-        if Row::new(&self.machine.geometry(), 0).survives(atlas.away) {
+        if atlas.survives(atlas.away) {
             atlas.mended();
         }
         atlas.look(&self.machine.roster);
@@ -460,11 +491,12 @@ impl History {
                         || plant.range.end > data.end)
             })
         };
-        (0..self.machine.plan.slots).filter(|slot| ails(*slot)).fold(0, |slots, slot| slots | 1 << slot)
+        let slots = 0..usize::from(self.machine.geometry().slots);
+        slots.filter(|slot| ails(*slot)).fold(0, |slots, slot| slots | 1 << slot)
     }
 
     /// Waits until all members that can be are in sync.
-    fn resync(&mut self) -> Result<(), Failure> {
+    pub(super) fn resync(&mut self) -> Result<(), Failure> {
         if self.machine.roster.gone() | self.ailing() != 0 {
             return Ok(());
         }
@@ -589,11 +621,14 @@ impl History {
         if self.machine.plan.grows {
             self.grow_at_last()?;
         }
+        if self.machine.plan.further > 0 {
+            self.extend_at_last()?;
+        }
         self.scrub()?;
         self.read_back()?;
         self.machine.cut(Cut::Kill);
         self.look_at_media();
-        let slots = self.machine.plan.slots;
+        let slots = self.slots();
         for _ in 0..3 {
             let slot = self.random.usize(0..slots);
             let beyond = std::mem::replace(&mut self.machine.plan.beyond, false);

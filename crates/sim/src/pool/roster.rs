@@ -13,6 +13,9 @@ const BLOCK: usize = 4096;
 /// Most files that a history makes.
 pub const MOST_FILES: usize = 40;
 
+/// Of a slot that is new.
+const NOBODY: usize = MOST_FILES;
+
 /// A bit for each file.
 pub type Files = u64;
 
@@ -166,9 +169,11 @@ impl Roster {
         if !geometries.contains(&label.geometry) {
             geometries.push(label.geometry);
         }
+        let mut seats = self.seats.borrow_mut();
+        seats.resize(label.slots.len(), NOBODY);
         for (slot, entry) in label.slots.iter().enumerate() {
             if let Some(file) = self.file_of(&entry.member) {
-                self.seats.borrow_mut()[slot] = file;
+                seats[slot] = file;
             }
         }
     }
