@@ -14,6 +14,10 @@ use crate::column::Source;
 use crate::gf;
 use crate::kernel::GRANULE;
 
+/// Columns of data with which lines of P and Q are not fetched before they are written: so many reads are under way for as long
+/// as that takes, and a core has no more than 12 to 16 lines under way.
+const MANY: usize = 8;
+
 /// A few bytes that are computed with at once. Not more than [`GRANULE`], and a power of two.
 pub trait Vector: Copy {
     /// How many.
@@ -27,6 +31,9 @@ pub trait Vector: Copy {
     unsafe fn load(from: *const u8) -> Self;
     /// To memory at any address.
     unsafe fn store(self, to: *mut u8);
+    /// It will be stored there: the line may be fetched meanwhile.
+    #[inline(always)]
+    unsafe fn expect(_to: *mut u8) {}
     /// The sum.
     unsafe fn plus(self, other: Self) -> Self;
     /// The product with 2.
@@ -45,6 +52,9 @@ pub trait Vector: Copy {
 
 /// What becomes of the sums of some bytes.
 trait Finish<V> {
+    /// It will write something at the offset `at`.
+    #[inline(always)]
+    unsafe fn expect(&mut self, _at: usize) {}
     /// Writes what it makes of the sums of P and Q at the offset `at`.
     unsafe fn finish(&mut self, at: usize, p: V, q: V);
 }
@@ -56,6 +66,15 @@ struct Both<'a> {
 }
 
 impl<V: Vector> Finish<V> for Both<'_> {
+    #[inline(always)]
+    unsafe fn expect(&mut self, at: usize) {
+        // SAFETY: `at` is within both.
+        unsafe {
+            V::expect(self.p.as_mut_ptr().add(at));
+            V::expect(self.q.as_mut_ptr().add(at));
+        }
+    }
+
     #[inline(always)]
     unsafe fn finish(&mut self, at: usize, p: V, q: V) {
         // SAFETY: `at` and the bytes of a vector are within both.
@@ -138,6 +157,9 @@ unsafe fn xor_at<V: Vector, const WIDE: usize, S: Source>(
 ) {
     // SAFETY: as asked for; the caller keeps the WIDE vectors at `at` within `length`.
     unsafe {
+        for index in 0..WIDE {
+            V::expect(target.as_mut_ptr().add(at + index * V::BYTES));
+        }
         let mut sums = match also {
             Some(bytes) => load::<V, WIDE>(bytes, at),
             None => [V::zero(); WIDE],
@@ -215,6 +237,11 @@ unsafe fn sums_at<V: Vector, const WIDE: usize, S: Source>(
     let Some((last, rest)) = data.split_last() else { return };
     // SAFETY: as asked for; the caller keeps the WIDE vectors at `at` within `length`.
     unsafe {
+        if data.len() < MANY {
+            for index in 0..WIDE {
+                finish.expect(at + index * V::BYTES);
+            }
+        }
         let mut q = match last.bytes() {
             Some(bytes) => load::<V, WIDE>(bytes, at),
             None => [V::zero(); WIDE],

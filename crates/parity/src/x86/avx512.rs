@@ -1,9 +1,10 @@
 //! 64 bytes; products by tables of nibbles.
 
 use std::arch::x86_64::{
-    __m512i, _mm_loadu_si128, _mm512_add_epi8, _mm512_and_si512, _mm512_broadcast_i32x4, _mm512_loadu_si512,
-    _mm512_maskz_mov_epi8, _mm512_movepi8_mask, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_shuffle_epi8,
-    _mm512_srli_epi64, _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_xor_si512,
+    __m512i, _MM_HINT_ET0, _mm_loadu_si128, _mm_prefetch, _mm512_add_epi8, _mm512_and_si512,
+    _mm512_broadcast_i32x4, _mm512_loadu_si512, _mm512_maskz_mov_epi8, _mm512_movepi8_mask, _mm512_set1_epi8,
+    _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_srli_epi64, _mm512_storeu_si512,
+    _mm512_ternarylogic_epi64, _mm512_xor_si512,
 };
 
 use crate::gf::{Factor, REDUCTION};
@@ -51,6 +52,12 @@ impl Vector for Avx512 {
     unsafe fn store(self, to: *mut u8) {
         // SAFETY: the caller says that so many bytes are there, and AVX-512 F and BW.
         unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn expect(to: *mut u8) {
+        // SAFETY: a hint, which reads and writes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_ET0>(to.cast()) }
     }
 
     #[inline(always)]

@@ -33,6 +33,12 @@ impl Vector for Gfni {
     }
 
     #[inline(always)]
+    unsafe fn expect(to: *mut u8) {
+        // SAFETY: the same is asked for.
+        unsafe { Avx512::expect(to) }
+    }
+
+    #[inline(always)]
     unsafe fn plus(self, other: Self) -> Self {
         // SAFETY: the same is asked for.
         unsafe { Self(self.0.plus(other.0)) }
