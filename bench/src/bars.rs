@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::rows::{Client, Kind, ROWS};
-use crate::special::FIO;
+use crate::special::{FIO, VOLUME};
 use crate::stats::{FactSummary, Ratio, Summary};
 
 /// One thing to be reached.
@@ -155,6 +155,17 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
             bars.push(bar("server CPU / better of nbdkit, qemu-nbd", worst, NBD_CPU, true, ""));
         }
     }
+    // The same without a network.
+    let alone = ratios.iter().filter(|ratio| ratio.server == VOLUME && ratio.base == FIO);
+    bars.extend(alone.map(|ratio| Bar {
+        row: ratio.row.clone(),
+        server: VOLUME.to_owned(),
+        what: "IOPS / fio".to_owned(),
+        reached: ratio.iops.median,
+        wanted: OF_FIO,
+        at_most: false,
+        unit: String::new(),
+    }));
     for fact in facts.iter().filter(|fact| fact.server.starts_with("fels")) {
         let wanted = FACTS.iter().find(|(row, what, _)| *row == fact.row && *what == fact.what);
         bars.extend(wanted.map(|(_, _, wanted)| Bar {
@@ -262,6 +273,16 @@ mod tests {
         assert!(of("tail", "fels-nvme", "spdk-nvme", 2.0).is_empty());
         // A peer of another protocol is none.
         assert!(of("database", "fels-iscsi", "spdk-nvme", 2.0).is_empty());
+    }
+
+    #[test]
+    fn a_volume_alone_is_held_against_fio_as_well() {
+        let summaries = [summary("file-4k-read", "fels-nbd", 9e4, 1.0, None)];
+        let of = |server, iops| Ratio { row: "file-4k-read".to_owned(), ..ratio(server, "fio", iops, 1.0) };
+        let bars = bars(&summaries, &[], &[of("fels-nbd", 0.94), of("fels-volume", 0.95)]);
+        let found: Vec<_> =
+            bars.iter().map(|bar| (bar.server.as_str(), bar.what.as_str(), bar.met())).collect();
+        assert_eq!(found, [("fels-nbd", "IOPS / fio", false), ("fels-volume", "IOPS / fio", true)]);
     }
 
     #[test]

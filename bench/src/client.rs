@@ -100,7 +100,6 @@ impl Clients<'_> {
 
     fn bare(&self, request: &Request<'_>, spin: bool) -> CommandLine {
         let load = request.load;
-        let own = std::env::current_exe().unwrap_or_else(|_| "bench".into());
         let mut arguments = vec!["limit-drive".to_owned()];
         let mut flag = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
         flag("address", request.url.to_owned());
@@ -113,7 +112,7 @@ impl Clients<'_> {
         if spin {
             arguments.push("--spin".to_owned());
         }
-        CommandLine::new(own.display().to_string(), arguments)
+        CommandLine::own(arguments)
     }
 
     fn fio(&self, request: &Request<'_>) -> CommandLine {

@@ -11,6 +11,7 @@ mod client;
 mod congestion;
 mod cpu;
 mod error;
+mod gaps;
 mod idle;
 mod limit;
 mod machine;

@@ -92,9 +92,8 @@ fn beside_shards(id: u32) -> Duration {
 
 /// Asks until the value that is returned goes away.
 fn ask(bed: &Bed<'_>, doors: Doors) -> Result<Process, Error> {
-    let own = std::env::current_exe().map_err(Error::io("cannot find this program"))?;
     let (http, munin) = (doors.http.to_string(), doors.munin.to_string());
-    let line = CommandLine::new(own.display().to_string(), ["ask", "--http", &http, "--munin", &munin]);
+    let line = CommandLine::own(["ask", "--http", &http, "--munin", &munin]);
     line.on_core(bed.place.client_cores).spawn(&bed.place.work.join("ask.log"))
 }
 

@@ -51,6 +51,13 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
+    /// A command line of this program, which is named as it lies below the current directory if it does.
+    pub fn own<S: Into<String>>(arguments: impl IntoIterator<Item = S>) -> Self {
+        let program = std::env::current_exe().unwrap_or_else(|_| "bench".into());
+        let here = std::env::current_dir().unwrap_or_default();
+        Self::new(program.strip_prefix(here).unwrap_or(&program).display().to_string(), arguments)
+    }
+
     /// A command line of a program and its arguments.
     pub fn new<S: Into<String>>(program: impl Into<String>, arguments: impl IntoIterator<Item = S>) -> Self {
         let arguments = arguments.into_iter().map(Into::into).collect();

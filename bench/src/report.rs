@@ -14,7 +14,7 @@ use crate::readme::{CHART, chart, server_list};
 use crate::rows::Row;
 use crate::run::{Failure, Outcome};
 use crate::server::Server;
-use crate::special::FIO;
+use crate::special::{FIO, VOLUME};
 use crate::stats::{
     Fact, FactSummary, OTHERS_PERCENT, Ratio, Sample, Spread, Summary, ratio, summarize, summarize_facts,
 };
@@ -37,6 +37,7 @@ fn pairs(servers: &[Server]) -> Vec<(String, String)> {
         pairs.extend(bases.map(|base| (server.name.clone(), base.name.clone())));
         pairs.push((server.name.clone(), FIO.to_owned()));
     }
+    pairs.push((VOLUME.to_owned(), FIO.to_owned()));
     pairs
 }
 
@@ -494,7 +495,8 @@ mod tests {
                 "fels-nvme fio",
                 "fels-nbd nbdkit",
                 "fels-nbd qemu-nbd",
-                "fels-nbd fio"
+                "fels-nbd fio",
+                "fels-volume fio"
             ]
         );
     }

@@ -159,6 +159,22 @@ pub const ROWS: &[Row] = &[
         kind: Kind::File,
         ..row("file-4k-write", "file on the disk, 4 KiB random write, depth 32", WRITE_4K)
     },
+    Row {
+        kind: Kind::File,
+        ..row(
+            "file-4k-read-d128",
+            "file on the disk, 4 KiB random read, depth 128",
+            load(100, true, 4096, 128, 1),
+        )
+    },
+    Row {
+        kind: Kind::File,
+        ..row(
+            "file-4k-write-d128",
+            "file on the disk, 4 KiB random write, depth 128",
+            load(0, true, 4096, 128, 1),
+        )
+    },
     Row { kind: Kind::File, ..row("file-128k-read", "file on the disk, 128 KiB sequential read", READ_128K) },
 ];
 

@@ -1,6 +1,7 @@
 //! The run: servers up, volumes filled, rounds in turn, everything down again on every way out.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +10,7 @@ use crate::client::{Clients, Request};
 use crate::congestion::Congestion;
 use crate::cpu::ticks_per_second;
 use crate::error::Error;
+use crate::gaps;
 use crate::machine::{Machine, memory_kib};
 use crate::process::{CommandLine, Interrupt, quick_output};
 use crate::report;
@@ -20,6 +22,8 @@ use crate::work::Work;
 
 /// Share of its peak at which a server's tail is measured.
 const TAIL_OF_PEAK: f64 = 0.7;
+/// How long is looked for gaps.
+const GAPS_SPAN: Duration = Duration::from_secs(2);
 
 /// Something that could not be measured. Never left out of the report.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -280,6 +284,9 @@ fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Rea
     let servers: Vec<Server> = outcome.servers.iter().filter(fits).cloned().collect();
     let mut failed = vec![false; servers.len()];
     for round in 1..=bed.options.rounds() {
+        if row.kind == Kind::Tail {
+            look_at_machine(bed, outcome, row, round)?;
+        }
         for (server, failed) in servers.iter().zip(&mut failed) {
             let Some(ready) = ready.iter_mut().find(|ready| ready.program == server.program) else {
                 continue;
@@ -308,6 +315,21 @@ fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Rea
             }
         }
     }
+    Ok(())
+}
+
+/// What the machine takes away while nobody is measured: below it no tail can be.
+fn look_at_machine(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, round: u32) -> Result<(), Error> {
+    let gaps = gaps::worst(&[bed.place.cores, bed.place.client_cores], GAPS_SPAN)?;
+    let longest_ms = gaps.longest.as_secs_f64() * 1e3;
+    eprintln!(
+        "{} round {round}: the machine is away for {:.2} %, {longest_ms:.1} ms at most",
+        row.name, gaps.percent
+    );
+    let mut tell =
+        |what, unit, value| outcome.facts.push(Fact::new(row, "the machine", round, what, unit, value));
+    tell("time in gaps of 0.2 ms and more", "%", gaps.percent);
+    tell("longest gap", "ms", longest_ms);
     Ok(())
 }
 

@@ -20,6 +20,8 @@ use crate::stats::{Fact, Sample};
 
 /// The one that measures a file without a server.
 pub const FIO: &str = "fio";
+/// A volume in a file without a network: the stack of one core, driven by the thread that runs it.
+pub const VOLUME: &str = "fels-volume";
 /// Rounds of these rows at most: they take longer.
 const MOST_ROUNDS: u32 = 3;
 /// How long a command to the machine may take.
@@ -44,7 +46,7 @@ pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Er
         // Its windows are long, and the bar is of a hundredth.
         Kind::Monitoring => monitoring::measure(bed, outcome, row, &ours, &binary, bed.options.rounds()),
         Kind::Start => (1..=rounds).try_for_each(|round| start(bed, outcome, row, &binary, round)),
-        Kind::File => file(bed, outcome, row, &ours, &binary, rounds),
+        Kind::File => file(bed, outcome, row, &ours, &binary, bed.options.rounds()),
         Kind::Closed | Kind::Tail => Ok(()),
     }
 }
@@ -151,7 +153,16 @@ impl Drop for DiskFile {
     }
 }
 
-/// A volume in a file on a disk, beside fio on that file, in turn.
+/// One of those that use a file in turn.
+enum OnFile<'a> {
+    Fio,
+    /// A volume without a network.
+    Volume,
+    Served(&'a Server),
+}
+
+/// A volume in a file on a disk, with a network and without one, beside fio on that file. Each round begins with another one: a disk
+/// that others share may be faster after a pause.
 fn file(
     bed: &Bed<'_>,
     outcome: &mut Outcome,
@@ -162,32 +173,53 @@ fn file(
 ) -> Result<(), Error> {
     let directory = fs::canonicalize(&bed.options.disk)
         .map_err(Error::io(format!("cannot use {} (see --disk)", bed.options.disk.display())))?;
+    let disk = DiskFile(directory.join(format!("fels-bench-{}.img", std::process::id())));
     let bytes = FILE_BYTES.min(bed.place.volume_bytes);
-    let path = directory.join(format!("fels-bench-{}.img", std::process::id()));
-    let disk = DiskFile(path.clone());
     write_file(&disk.0, bytes)?;
-    let backing = Backing::File(path.clone());
+    let backing = Backing::File(disk.0.clone());
     let options = FelsOptions { shards: 1, volumes: 1, backing, monitoring: Monitoring::Own };
-    let mut running = start_fels(binary, &options, &Place { volume_bytes: bytes, ..bed.place })?;
+    let serve = |server: &Server| {
+        let place = Place { volume_bytes: bytes, ..bed.place };
+        let mut running = start_fels(binary, &options, &place)?;
+        let window = sessions_of(bed, row, server, &mut running);
+        // Who serves the file keeps others from it.
+        running.stop();
+        window
+    };
+    let served = ours.iter().map(OnFile::Served);
+    let mut contenders: Vec<OnFile> = [OnFile::Fio, OnFile::Volume].into_iter().chain(served).collect();
     for round in 1..=rounds {
-        let mut samples = vec![Sample::new(row, FIO, round, &fio_on(bed, row, &path, bytes)?)];
-        for server in ours {
-            samples.push(Sample::new(
-                row,
-                &server.name,
-                round,
-                &sessions_of(bed, row, server, &mut running)?,
-            ));
-        }
-        for sample in samples {
+        for contender in &contenders {
+            let (name, window) = match contender {
+                OnFile::Fio => (FIO, fio_on(bed, row, &disk.0, bytes)?),
+                OnFile::Volume => (VOLUME, volume_on(bed, row, &disk.0)?),
+                OnFile::Served(server) => (server.name.as_str(), serve(server)?),
+            };
+            let sample = Sample::new(row, name, round, &window);
             eprintln!("{} round {round}: {} {:.0} IOPS", row.name, sample.server, sample.iops);
             outcome.samples.push(sample);
         }
+        contenders.rotate_left(1);
     }
-    // The server holds the file: it goes first.
-    running.stop();
-    drop(disk);
     Ok(())
+}
+
+/// The stack of a volume on the file, on the core of the servers. As fio, it is its own client.
+fn volume_on(bed: &Bed<'_>, row: &Row, path: &Path) -> Result<Window, Error> {
+    let load = &row.load;
+    let mut arguments = vec!["volume-drive".to_owned()];
+    let mut flag = |name: &str, value: String| arguments.extend([format!("--{name}"), value]);
+    flag("file", path.display().to_string());
+    flag("read-percent", load.read_percent.to_string());
+    flag("request-bytes", load.request_bytes.to_string());
+    flag("depth", load.depth.to_string());
+    flag("seconds", bed.clients.seconds.to_string());
+    flag("warm-up", bed.clients.warm_up_s.to_string());
+    if load.random {
+        arguments.push("--random".to_owned());
+    }
+    let line = CommandLine::own(arguments).on_core(bed.place.cores);
+    bed.clients.run_lines(&[line], &[], |outputs| output::bare(&outputs[0], load))
 }
 
 /// fio with io_uring around the page cache, on the core of the servers. It has no server: its CPU time is the client's.

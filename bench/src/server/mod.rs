@@ -411,12 +411,11 @@ fn fill(url: &str, place: &Place<'_>) -> Result<(), Error> {
 
 fn start_bare(spin: bool, place: &Place<'_>) -> Result<Running, Error> {
     let port = place.free_port()?;
-    let own = std::env::current_exe().map_err(Error::io("cannot find this program"))?;
     let mut arguments = vec!["limit-serve".to_owned(), "--port".to_owned(), port.to_string()];
     if spin {
         arguments.push("--spin".to_owned());
     }
-    let line = CommandLine::new(own.display().to_string(), arguments).on_core(place.cores);
+    let line = CommandLine::own(arguments).on_core(place.cores);
     let mut process = line.spawn(&place.work.join(if spin { "limit.log" } else { "limit-block.log" }))?;
     process.wait_until(START_DEADLINE, place.interrupt, |process| process.output().contains("listening"))?;
     let url = format!("127.0.0.1:{port}");
