@@ -43,6 +43,19 @@ pub enum BedError {
         /// Why.
         source: std::io::Error,
     },
+    /// Its members would push everything else out of the memory, and then stand still.
+    #[error(
+        "its members take {} MiB of memory, and {} MiB are free; hint: make the pool smaller with size=, or put its \
+         members into files with on=DIRECTORY",
+        needed >> 20,
+        free >> 20
+    )]
+    Room {
+        /// Bytes of all members.
+        needed: u64,
+        /// Bytes that can be had.
+        free: u64,
+    },
     /// It cannot be filled.
     #[error("it cannot be filled: {0}")]
     Filling(plane::Error),
@@ -180,6 +193,7 @@ impl Bed {
         }
         match &self.spec.on {
             Members::Memory => {
+                has_room(bytes.saturating_mul(self.spec.members.into()), free_memory())?;
                 let memory = (0..self.spec.members).map(|_| Memory::new(bytes).map(Arc::new));
                 let failed = |source| BedError::Memory { bytes, source };
                 kept.memory = memory.collect::<Result<_, _>>().map_err(failed)?;
@@ -197,6 +211,21 @@ impl Bed {
         kept.spindles.iter().for_each(|spindle| spindle.skip(true));
         Ok(())
     }
+}
+
+/// Refuses members that do not fit into the memory: it is given as it is touched, so that nothing else would.
+pub(super) fn has_room(needed: u64, free: Option<u64>) -> Result<(), BedError> {
+    match free {
+        Some(free) if needed > free => Err(BedError::Room { needed, free }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of memory that can be had without pushing out others; nothing where the system does not say.
+fn free_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
 fn layers(spindle: Arc<Spindle>) -> Layers {

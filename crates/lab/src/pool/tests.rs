@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ring::{Buffer, Reactor};
 
+use super::bed::has_room;
 use super::{PoolSpec, PoolTarget};
 use crate::compare::{CompareOptions, CompareReport, NamedTarget, compare, table};
 use crate::initiator::{OpenOptions, Session};
@@ -61,6 +62,19 @@ fn disks_that_spin_are_as_slow_as_disks() {
     // 3.4 ms and half of the 4 ms of a revolution; four members spread the places, which makes no difference at depth 1.
     assert!((120.0..280.0).contains(&reached(1)), "{} IO/s", reached(1));
     assert!(reached(0) > 20.0 * reached(1), "memory reaches {} IO/s", reached(0));
+}
+
+#[test]
+fn members_that_do_not_fit_into_the_memory_are_refused() {
+    let target = Target::Pool(PoolTarget::new(PoolSpec::parse("raid1?members=4&size=1TiB").unwrap()));
+    let reactor = Reactor::new(&ring::Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let refused = Session::open(&ring, &target, &OpenOptions::default()).await;
+        let said = refused.err().unwrap().to_string();
+        assert!(said.contains("MiB are free; hint: make the pool smaller"), "{said}");
+    });
+    assert!(has_room(5, Some(5)).is_ok() && has_room(5, None).is_ok() && has_room(6, Some(5)).is_err());
 }
 
 #[test]
