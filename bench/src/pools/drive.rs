@@ -12,8 +12,8 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::error::Error;
 use crate::stats::float;
 
-/// Requests after which another task has its turn at least.
-const TURN: u64 = 16;
+/// Bytes after which another task has its turn at least.
+const TURN: u64 = 64 << 10;
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Slice {
             buffer = completion.buffer;
             self.done.set(self.done.get() + 1);
             // What is done at once lets the others, and the clock, go on.
-            if self.done.get().is_multiple_of(TURN) {
+            if self.done.get().is_multiple_of((TURN / self.load.bytes).max(1)) {
                 ring.yield_now().await;
             }
         }
