@@ -151,6 +151,9 @@ pub enum Side {
         /// Look all the time instead of sleeping
         #[arg(long)]
         spin: bool,
+        /// Answer from so many bytes of memory instead of one buffer, and keep there what is written
+        #[arg(long, requires = "spin")]
+        memory: Option<usize>,
     },
     /// Ask bare requests and print what was reached as JSON
     #[command(hide = true)]
@@ -161,6 +164,9 @@ pub enum Side {
         /// Look all the time instead of sleeping
         #[arg(long)]
         spin: bool,
+        /// At random places, or one after the other
+        #[arg(long)]
+        random: bool,
         /// Requests of 100 that are answered with data
         #[arg(long)]
         read_percent: u8,

@@ -68,7 +68,7 @@ impl Clients<'_> {
     /// The command lines, one a process.
     pub fn commands(&self, request: &Request<'_>) -> Vec<CommandLine> {
         let lines = match (request.client, request.program) {
-            (Client::Lab, Program::Bare { spin }) => vec![self.bare(request, *spin)],
+            (Client::Lab, Program::Bare(bare)) => vec![self.bare(request, bare.spins())],
             (Client::Lab, _) => vec![self.lab(request, 0)],
             (Client::Fio, _) => vec![self.fio(request)],
             (Client::IscsiPerf, _) => {
@@ -109,9 +109,8 @@ impl Clients<'_> {
         flag("sessions", load.sessions.to_string());
         flag("seconds", self.seconds.to_string());
         flag("warm-up", self.warm_up_s.to_string());
-        if spin {
-            arguments.push("--spin".to_owned());
-        }
+        arguments.extend(spin.then(|| "--spin".to_owned()));
+        arguments.extend(load.random.then(|| "--random".to_owned()));
         CommandLine::own(arguments)
     }
 
@@ -143,7 +142,7 @@ impl Clients<'_> {
     /// Runs one window. `servers` are the processes whose CPU time counts as the server's.
     pub fn run(&self, request: &Request<'_>, servers: &[u32]) -> Result<Window, Error> {
         self.run_lines(&self.commands(request), servers, |outputs| match (request.client, request.program) {
-            (Client::Lab, Program::Bare { .. }) => output::bare(&outputs[0], request.load),
+            (Client::Lab, Program::Bare(_)) => output::bare(&outputs[0], request.load),
             (Client::Lab, _) => self.figures_of_lab(0),
             (Client::Fio, _) => output::fio(&outputs[0]),
             (Client::IscsiPerf, _) => output::iscsi_perf_all(outputs, request.load),
@@ -236,6 +235,7 @@ pub fn fio_arguments(load: &Load, seconds: u32, warm_up_s: f64) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::rows::ROWS;
+    use crate::server::Bare;
 
     fn clients(interrupt: &Interrupt) -> Clients<'_> {
         Clients {
@@ -288,16 +288,16 @@ mod tests {
     #[test]
     fn the_limit_is_driven_by_this_program_in_the_way_of_its_server() {
         let interrupt = Interrupt::default();
-        for spin in [true, false] {
+        for bare in [Bare::Spinning, Bare::Memory, Bare::Sleeping] {
             let request = Request {
                 client: Client::Lab,
-                program: &Program::Bare { spin },
+                program: &Program::Bare(bare),
                 url: "127.0.0.1:1",
                 load: &ROWS[0].load,
                 rate: None,
             };
             let text = clients(&interrupt).commands(&request)[0].text();
-            assert!(text.contains("limit-drive") && text.contains("--spin") == spin, "{text}");
+            assert!(text.contains("limit-drive") && text.contains("--spin") == bare.spins(), "{text}");
         }
     }
 }

@@ -70,19 +70,21 @@ fn run_side(side: &Side) -> Result<(), Error> {
         Side::Parity(options) => return arithmetic::run(options),
         Side::Pools(options) => return pools::run(options),
         Side::Ask(doors) => return monitoring::ask_forever(*doors),
-        Side::LimitServe { port, spin } => return limit::serve(*port, *spin),
+        Side::LimitServe { port, spin, memory } => return limit::serve(*port, *spin, *memory),
         Side::VolumeDrive { file, random, read_percent, request_bytes, depth, seconds, warm_up } => {
             let shape = limit::Shape {
                 read_percent: *read_percent,
+                random: *random,
                 request_bytes: *request_bytes,
                 depth: *depth,
                 sessions: 1,
             };
-            volume::drive(file, shape, *random, span(*warm_up), span(*seconds))?
+            volume::drive(file, shape, span(*warm_up), span(*seconds))?
         }
         Side::LimitDrive {
             address,
             spin,
+            random,
             read_percent,
             request_bytes,
             depth,
@@ -92,6 +94,7 @@ fn run_side(side: &Side) -> Result<(), Error> {
         } => {
             let shape = limit::Shape {
                 read_percent: *read_percent,
+                random: *random,
                 request_bytes: *request_bytes,
                 depth: *depth,
                 sessions: *sessions,

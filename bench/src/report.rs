@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::readme::{CHART, chart, server_list};
 use crate::rows::Row;
 use crate::run::{Failure, Outcome};
-use crate::server::Server;
+use crate::server::{LIMIT_MEMORY, Server};
 use crate::special::{FIO, VOLUME};
 use crate::stats::{
     Fact, FactSummary, OTHERS_PERCENT, Ratio, Sample, Spread, Summary, ratio, summarize, summarize_facts,
@@ -36,6 +36,7 @@ fn pairs(servers: &[Server]) -> Vec<(String, String)> {
         let bases = same.filter(|base| base.is_peer() || base.is_vs());
         pairs.extend(bases.map(|base| (server.name.clone(), base.name.clone())));
         pairs.push((server.name.clone(), FIO.to_owned()));
+        pairs.push((server.name.clone(), LIMIT_MEMORY.to_owned()));
     }
     pairs.push((VOLUME.to_owned(), FIO.to_owned()));
     pairs
@@ -479,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn fels_is_compared_with_what_speaks_the_same() {
+    fn fels_is_compared_with_what_speaks_the_same_and_with_the_limit_from_memory() {
         let names: Vec<String> = crate::server::SERVERS.iter().map(|&name| name.to_owned()).collect();
         let servers = Server::parse_all(&names, Path::new("fels"), None).unwrap();
         let pairs: Vec<String> =
@@ -492,10 +493,13 @@ mod tests {
                 "fels-iscsi istgt",
                 "fels-iscsi istgt-queue",
                 "fels-iscsi fio",
+                "fels-iscsi limit-memory",
                 "fels-nvme fio",
+                "fels-nvme limit-memory",
                 "fels-nbd nbdkit",
                 "fels-nbd qemu-nbd",
                 "fels-nbd fio",
+                "fels-nbd limit-memory",
                 "fels-volume fio"
             ]
         );

@@ -15,7 +15,7 @@ use crate::machine::{Machine, memory_kib};
 use crate::process::{CommandLine, Interrupt, quick_output};
 use crate::report;
 use crate::rows::{Kind, ROWS, Row, select};
-use crate::server::{Place, Program, Protocol, Running, Server};
+use crate::server::{Place, Program, Running, Server};
 use crate::special;
 use crate::stats::{Fact, Sample};
 use crate::work::Work;
@@ -73,7 +73,7 @@ impl Outcome {
 
     /// Names of the servers that are the limit.
     pub fn limit_names(&self) -> Vec<String> {
-        let limits = self.servers.iter().filter(|server| server.protocol == Protocol::Bare);
+        let limits = self.servers.iter().filter(|server| server.is_limit());
         limits.map(|server| server.name.clone()).collect()
     }
 

@@ -21,7 +21,6 @@ const BLOCK: u32 = 512;
 struct Drive {
     channel: Channel,
     shape: Shape,
-    random: bool,
     /// Requests that fit into the volume.
     places: u64,
     next: Cell<u64>,
@@ -33,7 +32,7 @@ struct Drive {
 
 impl Drive {
     fn place(&self) -> u64 {
-        if self.random {
+        if self.shape.random {
             return fastrand::u64(0..self.places);
         }
         let place = self.next.get();
@@ -69,13 +68,7 @@ impl Drive {
 }
 
 /// Drives the file at `path`, which is there and filled, and gives what was reached between `warm_up` and its end.
-pub fn drive(
-    path: &Path,
-    shape: Shape,
-    random: bool,
-    warm_up: Duration,
-    span: Duration,
-) -> Result<Reached, Error> {
+pub fn drive(path: &Path, shape: Shape, warm_up: Duration, span: Duration) -> Result<Reached, Error> {
     let reactor = Reactor::new(&Options::default()).map_err(failed)?;
     let ring = reactor.ring().clone();
     let path = path.to_owned();
@@ -85,7 +78,6 @@ pub fn drive(
         let drive = Rc::new(Drive {
             channel,
             shape,
-            random,
             places,
             next: Cell::new(0),
             done: Cell::new(0),

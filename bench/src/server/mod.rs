@@ -69,12 +69,27 @@ pub enum Program {
     /// qemu-nbd with a raw file on tmpfs.
     QemuNbd,
     /// This program's own server of bare answers.
-    Bare {
-        /// Look all the time, or sleep until there is something.
-        spin: bool,
-    },
+    Bare(Bare),
     /// One that runs already.
     Beside(Beside),
+}
+
+/// How the bare program works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bare {
+    /// Both sides look all the time.
+    Spinning,
+    /// Both sides sleep until there is something.
+    Sleeping,
+    /// Both sides look all the time, and data comes from memory of the size of a volume and goes there.
+    Memory,
+}
+
+impl Bare {
+    /// Whether its sides look all the time.
+    pub fn spins(self) -> bool {
+        self != Self::Sleeping
+    }
 }
 
 impl Program {
@@ -91,10 +106,13 @@ impl Program {
             }
             Self::Nbdkit => "nbdkit, memory plugin".to_owned(),
             Self::QemuNbd => "qemu-nbd, raw file on tmpfs".to_owned(),
-            Self::Bare { spin: true } => {
+            Self::Bare(Bare::Spinning) => {
                 "a bare request/response program, both sides spinning: the limit of the loopback".to_owned()
             }
-            Self::Bare { spin: false } => "the same program, both sides blocking".to_owned(),
+            Self::Bare(Bare::Sleeping) => "the same program, both sides blocking".to_owned(),
+            Self::Bare(Bare::Memory) => {
+                "the same program, both sides spinning, from and to memory of the size of a volume".to_owned()
+            }
             Self::Beside(beside) => beside.description(),
         }
     }
@@ -102,7 +120,7 @@ impl Program {
     /// The Debian package, for its version.
     pub fn package(&self) -> Option<&'static str> {
         match self {
-            Self::Fels(_) | Self::Bare { .. } | Self::Beside(_) => None,
+            Self::Fels(_) | Self::Bare(_) | Self::Beside(_) => None,
             Self::Tgt(_) => Some("tgt"),
             Self::Istgt(_) => Some("istgt"),
             Self::Nbdkit => Some("nbdkit"),
@@ -122,7 +140,7 @@ impl Program {
 
     /// Whether its volume takes memory of its own.
     pub fn has_own_memory(&self) -> bool {
-        matches!(self, Self::Fels(_) | Self::Nbdkit)
+        matches!(self, Self::Fels(_) | Self::Nbdkit | Self::Bare(Bare::Memory))
     }
 }
 
@@ -152,7 +170,11 @@ pub const SERVERS: &[&str] = &[
     "qemu-nbd",
     "limit",
     "limit-block",
+    LIMIT_MEMORY,
 ];
+
+/// The bare program that answers from memory, which is no limit: what is left of it when bytes come from somewhere.
+pub const LIMIT_MEMORY: &str = "limit-memory";
 
 impl Server {
     /// The servers of a name on the command line: one, or a group (`fels`, `vs`, `tgt`, `peers`, `limits`).
@@ -173,7 +195,7 @@ impl Server {
             "vs" => all(&["vs-iscsi", "vs-nvme", "vs-nbd"]),
             "tgt" => all(&["tgt-rdwr", "tgt-aio"]),
             "peers" => all(&["tgt-rdwr", "tgt-aio", "istgt", "istgt-queue", "nbdkit", "qemu-nbd"]),
-            "limits" => all(&["limit", "limit-block"]),
+            "limits" => all(&["limit", "limit-block", LIMIT_MEMORY]),
             "fels-iscsi" => one(Protocol::Iscsi, Program::Fels(fels.to_owned()), true),
             "fels-nvme" => one(Protocol::Nvme, Program::Fels(fels.to_owned()), true),
             "fels-nbd" => one(Protocol::Nbd, Program::Fels(fels.to_owned()), true),
@@ -186,8 +208,9 @@ impl Server {
             "istgt-queue" => one(Protocol::Iscsi, Program::Istgt(32), false),
             "nbdkit" => one(Protocol::Nbd, Program::Nbdkit, false),
             "qemu-nbd" => one(Protocol::Nbd, Program::QemuNbd, false),
-            "limit" => one(Protocol::Bare, Program::Bare { spin: true }, false),
-            "limit-block" => one(Protocol::Bare, Program::Bare { spin: false }, false),
+            "limit" => one(Protocol::Bare, Program::Bare(Bare::Spinning), false),
+            "limit-block" => one(Protocol::Bare, Program::Bare(Bare::Sleeping), false),
+            LIMIT_MEMORY => one(Protocol::Bare, Program::Bare(Bare::Memory), false),
             _ => {
                 Err(Error::Options(format!("no server is called '{name}'; there are {}", SERVERS.join(", "))))
             }
@@ -224,6 +247,11 @@ impl Server {
     /// Whether this is another Fels, to compare binaries.
     pub fn is_vs(&self) -> bool {
         self.name.starts_with("vs-")
+    }
+
+    /// Whether this is a limit that no other server can pass.
+    pub fn is_limit(&self) -> bool {
+        matches!(self.program, Program::Bare(Bare::Spinning | Bare::Sleeping))
     }
 
     /// Whether this is a program of others.
@@ -321,7 +349,7 @@ impl Running {
             Program::Istgt(depth) => istgt::start(*depth, place),
             Program::Nbdkit => nbd::start_nbdkit(place),
             Program::QemuNbd => nbd::start_qemu(place),
-            Program::Bare { spin } => start_bare(*spin, place),
+            Program::Bare(bare) => start_bare(*bare, place),
             Program::Beside(beside) => beside.take(place),
         }?;
         if program.has_own_memory() {
@@ -409,14 +437,18 @@ fn fill(url: &str, place: &Place<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-fn start_bare(spin: bool, place: &Place<'_>) -> Result<Running, Error> {
+fn start_bare(bare: Bare, place: &Place<'_>) -> Result<Running, Error> {
     let port = place.free_port()?;
-    let mut arguments = vec!["limit-serve".to_owned(), "--port".to_owned(), port.to_string()];
-    if spin {
-        arguments.push("--spin".to_owned());
-    }
+    let mut arguments = vec!["limit-serve".to_owned(), format!("--port={port}")];
+    let log = match bare {
+        Bare::Spinning => "limit.log",
+        Bare::Sleeping => "limit-block.log",
+        Bare::Memory => "limit-memory.log",
+    };
+    arguments.extend(bare.spins().then(|| "--spin".to_owned()));
+    arguments.extend((bare == Bare::Memory).then(|| format!("--memory={}", place.volume_bytes)));
     let line = CommandLine::own(arguments).on_core(place.cores);
-    let mut process = line.spawn(&place.work.join(if spin { "limit.log" } else { "limit-block.log" }))?;
+    let mut process = line.spawn(&place.work.join(log))?;
     process.wait_until(START_DEADLINE, place.interrupt, |process| process.output().contains("listening"))?;
     let url = format!("127.0.0.1:{port}");
     let serving = Serving::Started(process);

@@ -1,0 +1,98 @@
+//! Answers from memory that is larger than the caches, and keeps there what is written.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, Write};
+use std::net::TcpStream;
+use std::ops::Range;
+
+use memmap2::{Advice, MmapMut};
+
+use super::server::Sink;
+use super::{HEAD, Head, MOST, SLICES, waits};
+
+/// The heads of all answers.
+const ANSWER: [u8; HEAD] = [0; HEAD];
+
+/// As much memory as a volume has, and as the longest request, all of it touched, on huge pages where the machine has them.
+pub(super) struct Memory(MmapMut);
+
+impl Memory {
+    pub(super) fn new(bytes: usize) -> io::Result<Self> {
+        let mut map = MmapMut::map_anon(bytes.max(MOST as usize))?;
+        // Only advice: refusal changes nothing.
+        let _refused = map.advise(Advice::HugePage);
+        map.fill(0x5a);
+        Ok(Self(map))
+    }
+
+    /// Where the bytes of a place are, which are [`MOST`] at most.
+    fn at(&self, place: u64, bytes: usize) -> Range<usize> {
+        let places = self.0.len() / bytes.max(1);
+        let from = (place % places as u64) as usize * bytes;
+        from..from + bytes
+    }
+}
+
+/// Answers of a connection that are not sent yet.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    answers: VecDeque<Head>,
+    /// Bytes of the first of them that are sent.
+    sent: usize,
+}
+
+impl Owed {
+    pub(super) fn with<'a>(&'a mut self, memory: &'a mut Memory) -> Kept<'a> {
+        Kept { owed: self, memory }
+    }
+
+    /// Sends what is owed, as far as it goes.
+    pub(super) fn send(&mut self, stream: &mut TcpStream, memory: &Memory) -> io::Result<()> {
+        while !self.answers.is_empty() {
+            let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES);
+            let mut skip = self.sent;
+            for head in self.answers.iter().take(SLICES / 2) {
+                let own = HEAD.min(head.answer as usize);
+                let data = memory.at(head.place, head.answer as usize - own);
+                let parts = [&ANSWER[skip.min(own)..own], &memory.0[data][skip.saturating_sub(own)..]];
+                skip = 0;
+                slices.extend(parts.into_iter().filter(|part| !part.is_empty()).map(IoSlice::new));
+            }
+            match stream.write_vectored(&slices) {
+                Ok(sent) => self.advance(sent),
+                Err(error) if waits(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.sent += bytes;
+        while let Some(head) = self.answers.front() {
+            let length = head.answer as usize;
+            if self.sent < length {
+                return;
+            }
+            self.sent -= length;
+            self.answers.pop_front();
+        }
+    }
+}
+
+/// Takes requests: notes what is to be answered, and keeps what is written at its place.
+pub(super) struct Kept<'a> {
+    owed: &'a mut Owed,
+    memory: &'a mut Memory,
+}
+
+impl Sink for Kept<'_> {
+    fn asked(&mut self, head: Head) {
+        self.owed.answers.push_back(head);
+    }
+
+    fn follows(&mut self, head: Head, at: usize, data: &[u8]) {
+        let kept = self.memory.at(head.place, head.follows as usize);
+        self.memory.0[kept][at..at + data.len()].copy_from_slice(data);
+    }
+}

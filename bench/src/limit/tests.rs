@@ -1,0 +1,94 @@
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use super::memory::{Memory, Owed};
+use super::server::{Asked, Bytes};
+use super::*;
+
+const REQUESTS: [Head; 3] = [
+    Head { follows: 0, answer: 4144, place: 1 },
+    Head { follows: 100, answer: 48, place: 7 << 40 | 5 },
+    Head { follows: 0, answer: 7, place: 0 },
+];
+
+fn stream() -> Vec<u8> {
+    let mut stream = Vec::new();
+    for head in REQUESTS {
+        stream.extend(head.write());
+        stream.extend(vec![1; head.follows as usize]);
+    }
+    stream
+}
+
+#[test]
+fn heads_and_data_may_arrive_in_any_pieces() {
+    let stream = stream();
+    for piece in 1..stream.len() {
+        let (mut asked, mut owed) = (Asked::new(), Bytes::default());
+        for part in stream.chunks(piece) {
+            asked.take(part, &mut owed).unwrap();
+        }
+        assert_eq!(owed.0, 4144 + 48 + 7, "pieces of {piece}");
+    }
+}
+
+#[test]
+fn memory_keeps_what_is_written_at_its_place_and_sends_it_from_there() {
+    let mut memory = Memory::new(0).unwrap();
+    let (listener, size) = (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), 1000_u32);
+    for piece in [1, 7, 47, 48, 49, 1000, 4000] {
+        let mut stream = Vec::new();
+        for place in 0..4_u64 {
+            stream.extend(Head { follows: size, answer: 48, place }.write());
+            stream.extend(vec![piece as u8 ^ place as u8; size as usize]);
+        }
+        // Memory that has fewer places begins again.
+        let far = u64::from(MOST / size) * 3 + 2;
+        stream.extend(Head { follows: 0, answer: 48 + size, place: far }.write());
+        stream.extend(Head { follows: 0, answer: 7, place: 3 }.write());
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut server, _) = listener.accept().unwrap();
+        let (mut asked, mut owed) = (Asked::new(), Owed::default());
+        for part in stream.chunks(piece) {
+            asked.take(part, &mut owed.with(&mut memory)).unwrap();
+            owed.send(&mut server, &memory).unwrap();
+        }
+        drop(server);
+        let mut answers = Vec::new();
+        client.read_to_end(&mut answers).unwrap();
+        assert_eq!(answers.len(), 5 * HEAD + size as usize + 7, "pieces of {piece}");
+        let data = &answers[5 * HEAD..][..size as usize];
+        assert!(data.iter().all(|&byte| byte == piece as u8 ^ 2), "pieces of {piece}");
+    }
+}
+
+#[test]
+fn a_head_that_asks_for_too_much_is_refused() {
+    let refused = |follows, answer| {
+        let head = Head { follows, answer, place: 0 };
+        Asked::new().take(&head.write(), &mut Bytes::default()).is_err()
+    };
+    assert!(refused(MOST + 1, 48) && refused(0, MOST + 1) && !refused(MOST, MOST));
+}
+
+#[test]
+fn both_ways_move_every_kind_of_load() {
+    for (spin, memory) in [(true, None), (true, Some(64 << 20)), (false, None)] {
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        std::thread::spawn(move || serve(port, spin, memory));
+        let address = format!("127.0.0.1:{port}");
+        let until = Instant::now() + Duration::from_secs(30);
+        while TcpStream::connect(&address).is_err() {
+            assert!(Instant::now() < until, "nobody listens");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for (read_percent, random, request_bytes, depth, sessions) in
+            [(100, true, 4096, 32, 1), (0, false, 131_072, 32, 1), (70, true, 8192, 16, 4)]
+        {
+            let shape = Shape { read_percent, random, request_bytes, depth, sessions };
+            let short = Duration::from_millis(60);
+            let reached = drive(&address, shape, spin, short, short).unwrap();
+            assert!(reached.operations > 0 && reached.seconds >= 0.06, "{shape:?}: {reached:?}");
+        }
+    }
+}
