@@ -3,6 +3,8 @@
 mod picture;
 mod text;
 
+use std::time::Duration;
+
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -241,8 +243,9 @@ pub(crate) fn test_report(
     }
     let mut total = reads.clone();
     total.merge(&writes);
-    let span =
-        |measured: &Measured| measured.seconds.iter().map(|second| second.span.as_secs_f64()).sum::<f64>();
+    let span = |measured: &Measured| {
+        measured.seconds.iter().map(|second| second.span).sum::<Duration>().as_secs_f64()
+    };
     let measured_s = span(&measured);
     let ceiling_iops = ceiling.map(|ceiling| {
         let operations: u64 = ceiling.seconds.iter().map(|second| second.tallies.operations()).sum();

@@ -82,6 +82,12 @@ fn vmware(test: TestReport) -> Report {
 }
 
 #[test]
+fn a_test_that_was_stopped_before_its_first_second_took_no_time_not_minus_none() {
+    let text = table(&vmware(report(Vec::new(), &Load::default())));
+    assert!(text.contains("1 threads, 0.0 s") && text.contains("nothing was completed"), "{text}");
+}
+
+#[test]
 fn the_picture_has_every_second_of_every_test() {
     let mut seconds: Vec<_> = (0..5).map(|index| second(1000 + index * 250, 100)).collect();
     // It was cut short.
