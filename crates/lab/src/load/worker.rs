@@ -20,6 +20,8 @@ const MAX_ERRORS: u64 = 100;
 const TOLD: usize = 10;
 /// Bytes of the random data that unstamped writes take theirs from.
 const PATTERN: usize = 8 << 20;
+/// Each of them takes it so many bytes further on than the one before.
+const SHIFT: usize = 64;
 /// How long a task that finds every place taken waits.
 const TAKEN_PAUSE: Duration = Duration::from_micros(50);
 /// Places that are tried before that.
@@ -32,7 +34,8 @@ pub(super) struct Common {
     pub(super) ring: Ring,
     pub(super) stop: Cell<bool>,
     pub(super) tallies: RefCell<Tallies>,
-    /// Random bytes: each write takes another part of it, so that no two are alike and none can be compressed.
+    /// Random bytes: each write takes another part of it, so that no two are alike and none can be compressed. It is near
+    /// the one before, whose bytes are in the cache: fetching others from memory is not what is to be measured.
     pattern: Shared,
     pub(super) active: Cell<u32>,
     pub(super) idle: Notify,
@@ -76,7 +79,8 @@ pub(super) struct Worker {
     pub(super) proof: Option<Proof>,
     writes: Cell<u64>,
     stop: Cell<bool>,
-    pattern: Cell<u64>,
+    /// Parts of the pattern that have been written.
+    pattern: Cell<usize>,
 }
 
 impl Worker {
@@ -112,7 +116,7 @@ impl Worker {
             proof,
             writes: Cell::new(0),
             stop: Cell::new(false),
-            pattern: Cell::new(u64::from(index) << 32),
+            pattern: Cell::new(index as usize * PATTERN / SHIFT / load.jobs.max(1) as usize),
         })
     }
 
@@ -245,19 +249,17 @@ impl Worker {
     /// A part of the pattern that differs from write to write.
     fn random_data(&self) -> Shared {
         let length = self.load.block_size as usize;
-        let step = self.pattern.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.pattern.set(step);
-        let places = (PATTERN - length.min(PATTERN)) / 64;
-        let place = ((u128::from(step) * (places as u128 + 1)) >> 64) as usize * 64;
+        let part = self.pattern.replace(self.pattern.get() + 1);
         if length > PATTERN {
             // Longer than the pattern: such large operations can afford a buffer of their own.
             let mut data = Buffer::new(length);
             for part in data.chunks_mut(PATTERN) {
                 part.copy_from_slice(&self.common.pattern[..part.len()]);
             }
-            data[..8].copy_from_slice(&step.to_le_bytes());
+            data[..8].copy_from_slice(&part.to_le_bytes());
             return data.share();
         }
+        let place = part % ((PATTERN - length) / SHIFT + 1) * SHIFT;
         self.common.pattern.slice(place..place + length)
     }
 
