@@ -36,6 +36,8 @@ const LENDERS: usize = 64;
 /// Pages that a write locks and copies at a time at most: one large copy is quicker than many small ones, and to take a
 /// lock is to wait until what was stored before it has reached its place.
 const RUN: usize = 32;
+/// Pages of a request that will come whose begin is fetched at most.
+const TOUCHED: usize = 8;
 /// In the word of a page: somebody has it to himself.
 const HELD: u32 = 1 << 31;
 /// In the pins of a frame: its page has moved on.
@@ -69,7 +71,8 @@ struct Entry {
 pub enum Soon {
     /// It is the next one: its bytes are fetched.
     Next,
-    /// It is the one after the next: where its bytes are is fetched.
+    /// It is the one after the next: where its bytes are is fetched, and where its pages begin, which makes their
+    /// addresses known to the processor. That takes as long as a line, or longer in a virtual machine.
     Later,
 }
 
@@ -242,9 +245,12 @@ impl Memory {
     pub fn expect(&self, offset: u64, length: usize, soon: Soon) {
         let Some((mut at, end)) = self.range(offset, length) else { return };
         if soon == Soon::Later {
-            let entries = &self.entries[at / PAGE..end.div_ceil(PAGE)];
+            let pages = at / PAGE..end.div_ceil(PAGE);
+            let entries = &self.entries[pages.clone()];
             let ends = entries.first().into_iter().chain(entries.last());
-            return ends.for_each(|entry| ahead::prefetch(ptr::from_ref(entry).cast()));
+            ends.for_each(|entry| ahead::prefetch(ptr::from_ref(entry).cast()));
+            // Of most pages, which have not moved.
+            return pages.take(TOUCHED).for_each(|page| ahead::prefetch(self.frame(page)));
         }
         ahead::begin();
         at -= at % LINE;
