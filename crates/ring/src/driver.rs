@@ -91,6 +91,14 @@ impl Driver {
         }
     }
 
+    /// A receive found no buffer. Whether it may try again at once.
+    pub(crate) fn widen(&self) -> bool {
+        match self {
+            Driver::Kernel(uring) => uring.borrow().widen(),
+            Driver::Simulated(_) => false,
+        }
+    }
+
     pub(crate) fn close(&self, descriptor: RawFd) {
         match self {
             Driver::Kernel(_) => drop(own(descriptor)),

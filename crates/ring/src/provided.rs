@@ -1,7 +1,10 @@
 //! Receive buffers that the kernel picks from: an idle connection holds none.
+//!
+//! It takes them in turn, so that each is filled again when all others have been. Few go round, which stay in the
+//! processor's cache; who finds none sends one more round, and now and then one is kept back.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -11,6 +14,10 @@ use io_uring::{Submitter, types::BufRingEntry};
 /// The only group of a ring.
 pub(crate) const GROUP: u16 = 0;
 const PAGE: usize = 4096;
+/// Buffers that go round at least.
+const FEW: u16 = 8;
+/// Of so many that come back, one is kept back while more than [`FEW`] go round.
+const KEPT_BACK: u32 = 1024;
 
 /// A ring of `count` buffers of `size` bytes, registered with one io_uring.
 pub(crate) struct Provided {
@@ -19,6 +26,10 @@ pub(crate) struct Provided {
     count: u16,
     size: usize,
     tail: Cell<u16>,
+    /// Those that do not go round; the last one was used last.
+    spare: RefCell<Vec<u16>>,
+    /// How many came back since one was kept back.
+    back: Cell<u32>,
 }
 
 impl Provided {
@@ -31,14 +42,16 @@ impl Provided {
             count,
             size,
             tail: Cell::new(0),
+            spare: RefCell::new((FEW.min(count)..count).rev().collect()),
+            back: Cell::new(0),
         };
         // SAFETY: page-aligned zeroed memory for `count` entries that lives until the io_uring is closed: the
         // driver drops its io_uring first.
         unsafe {
             submitter.register_buf_ring_with_flags(provided.entries.as_ptr() as u64, count, GROUP, 0)?;
         }
-        for id in 0..count {
-            provided.give(id);
+        for id in 0..FEW.min(count) {
+            provided.hand_over(id);
         }
         Ok(provided)
     }
@@ -51,8 +64,27 @@ impl Provided {
         Layout::from_size_align(count as usize * size, PAGE).expect("a bounded layout")
     }
 
-    /// Hands buffer `id` to the kernel.
+    /// Buffer `id` is not needed any more.
     pub(crate) fn give(&self, id: u16) {
+        self.back.set(self.back.get() + 1);
+        if self.back.get() >= KEPT_BACK {
+            self.back.set(0);
+            let mut spare = self.spare.borrow_mut();
+            if spare.len() < usize::from(self.count.saturating_sub(FEW)) {
+                return spare.push(id);
+            }
+        }
+        self.hand_over(id);
+    }
+
+    /// A receive found no buffer: one more goes round. False when all do.
+    pub(crate) fn widen(&self) -> bool {
+        let spare = self.spare.borrow_mut().pop();
+        spare.inspect(|&id| self.hand_over(id)).is_some()
+    }
+
+    /// Hands buffer `id` to the kernel.
+    fn hand_over(&self, id: u16) {
         let tail = self.tail.get();
         let index = (tail & (self.count - 1)) as usize;
         // SAFETY: `index` lies within the ring; the kernel reads an entry only after the tail has passed it.
@@ -89,4 +121,36 @@ impl Drop for Provided {
 fn allocate(layout: Layout) -> NonNull<u8> {
     // SAFETY: callers pass no empty layout.
     NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use io_uring::IoUring;
+
+    fn spare(provided: &Provided) -> usize {
+        provided.spare.borrow().len()
+    }
+
+    #[test]
+    fn few_go_round_and_as_many_more_as_are_needed() {
+        let kernel = IoUring::new(4).unwrap();
+        let provided = Provided::register(&kernel.submitter(), 16, 4096).unwrap();
+        assert_eq!((provided.tail.get(), spare(&provided)), (FEW, 8));
+        assert!((0..8).all(|_| provided.widen()) && !provided.widen());
+        assert_eq!((provided.tail.get(), spare(&provided)), (16, 0));
+        // Those that are kept back are no loss: one of many that come back, until few go round again.
+        (0..KEPT_BACK * 20).for_each(|turn| provided.give(turn as u16 % 16));
+        assert_eq!(spare(&provided), 8);
+        assert_eq!(u32::from(provided.tail.get()), 16 + KEPT_BACK * 20 - 8);
+    }
+
+    #[test]
+    fn a_ring_of_fewer_has_them_all_go_round() {
+        let kernel = IoUring::new(4).unwrap();
+        let provided = Provided::register(&kernel.submitter(), 4, 4096).unwrap();
+        assert_eq!((provided.tail.get(), provided.widen()), (4, false));
+        (0..KEPT_BACK * 2).for_each(|turn| provided.give(turn as u16 % 4));
+        assert_eq!(spare(&provided), 0);
+    }
 }

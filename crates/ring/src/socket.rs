@@ -135,9 +135,11 @@ impl Socket {
                     let chunk = ring.chunk(outcome.result, outcome.flags);
                     return Ok(chunk.unwrap_or_else(|| Chunk::owned(Buffer::empty())));
                 }
-                // All receive buffers are in use this moment; they come back within a turn.
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    ring.sleep(Duration::from_micros(100)).await;
+                    // When all receive buffers are in use this moment, they come back within a turn.
+                    if !ring.0.driver.widen() {
+                        ring.sleep(Duration::from_micros(100)).await;
+                    }
                 }
                 Err(error) => return Err(error),
             }

@@ -29,6 +29,41 @@ fn a_task_runs_at_once_up_to_its_first_wait() {
 }
 
 #[test]
+fn as_many_receive_at_once_as_there_are_buffers_and_one_more_a_little_later() {
+    let options = Options { receive_buffers: 32, ..Options::default() };
+    let reactor = Reactor::new(&options).unwrap();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.address().unwrap();
+        let mut ends = Vec::new();
+        for number in 0..33u8 {
+            let ours = Socket::connect(&ring, address).await.unwrap();
+            let (theirs, _) = listener.accept().await.unwrap();
+            let mut list = SendList::new();
+            list.push_bytes(&[number]);
+            theirs.send(list).await.0.unwrap();
+            ends.push((ours, theirs));
+        }
+        let mut held = Vec::new();
+        for (number, (ours, _)) in ends.iter().enumerate().take(32) {
+            let chunk = ours.receive().await.unwrap();
+            assert_eq!(&*chunk, [number as u8]);
+            held.push(chunk);
+        }
+        let (seen, clock) = (Rc::new(Cell::new(false)), ring.clone());
+        let told = seen.clone();
+        ring.spawn(async move {
+            clock.sleep(Duration::from_millis(20)).await;
+            told.set(true);
+            drop(held);
+        });
+        assert_eq!(&*ends[32].0.receive().await.unwrap(), [32]);
+        assert!(seen.get(), "it came before there was a buffer for it");
+    });
+}
+
+#[test]
 fn bytes_travel_over_a_connection() {
     run(|ring| async move {
         let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();

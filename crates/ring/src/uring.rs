@@ -178,6 +178,11 @@ impl Uring {
         }
     }
 
+    /// A receive found no buffer. Whether it may try again at once.
+    pub(crate) fn widen(&self) -> bool {
+        self.provided.widen()
+    }
+
     /// The received bytes that a completion of [`Operation::Receive`] speaks of.
     pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {
         let id = cqueue::buffer_select(flags)?;
