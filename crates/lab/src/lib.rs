@@ -21,5 +21,5 @@ pub mod stamp;
 pub mod target;
 
 pub use error::LabError;
-pub use run::{Progress, RunOptions, Test, VerifyOptions, VerifyReport, run, verify_journal};
+pub use run::{Phase, Progress, RunOptions, Test, VerifyOptions, VerifyReport, run, verify_journal};
 pub use target::Target;

@@ -51,6 +51,17 @@ pub struct RunOptions {
     pub ceiling: bool,
 }
 
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// A pool is filled; so many hundredths of its volume are.
+    Filling(u32),
+    /// What is measured does not count yet.
+    WarmingUp,
+    /// It counts.
+    Measuring,
+}
+
 /// How a test goes, once a second.
 #[derive(Clone, Debug)]
 pub struct Progress<'a> {
@@ -60,8 +71,8 @@ pub struct Progress<'a> {
     pub number: (usize, usize),
     /// The seconds measured, and how many there will be.
     pub seconds: (u32, u32),
-    /// Still warming up.
-    pub warming: bool,
+    /// What is being done.
+    pub phase: Phase,
     /// Reads and writes per second.
     pub iops: f64,
     /// MiB per second.
@@ -72,7 +83,24 @@ pub struct Progress<'a> {
     pub p99_us: f64,
 }
 
-/// Runs all tests; `progress` is called once a second. When `stop` becomes true, the test at hand ends, and the
+impl<'a> Progress<'a> {
+    /// Of a pool that is filled before its first test.
+    pub(crate) fn filling(test: &'a str, number: (usize, usize), percent: u32) -> Self {
+        let (iops, mib_per_s, mean_us, p99_us) = (0.0, 0.0, 0.0, 0.0);
+        Self {
+            test,
+            number,
+            seconds: (0, 0),
+            phase: Phase::Filling(percent),
+            iops,
+            mib_per_s,
+            mean_us,
+            p99_us,
+        }
+    }
+}
+
+/// Runs all tests; `progress` is called once a second, and for each hundredth of a pool that is filled. When `stop` becomes true, the test at hand ends, and the
 /// report has what was measured so far.
 pub fn run(
     options: &RunOptions,

@@ -10,7 +10,7 @@ use crate::initiator::Geometry;
 use crate::ledger::Findings;
 use crate::load::{Ended, Load, Tallies, Tally};
 use crate::report::{self, Summary, TestReport};
-use crate::run::{Measured, Progress, Second};
+use crate::run::{Measured, Phase, Progress, Second};
 
 /// EILSEQ: with this number fio ends a job that has read something wrong.
 const WRONG_DATA: i64 = 84;
@@ -174,7 +174,7 @@ impl FioSecond {
             test: &self.test,
             number: self.number,
             seconds: self.seconds,
-            warming: false,
+            phase: Phase::Measuring,
             iops: self.tallies.operations() as f64 / span_s,
             mib_per_s: self.tallies.bytes() as f64 / span_s / f64::from(1 << 20),
             mean_us: latency.mean() / 1e3,

@@ -58,7 +58,10 @@ pub enum BedError {
     },
     /// It cannot be filled.
     #[error("it cannot be filled: {0}")]
-    Filling(plane::Error),
+    Filling(#[from] plane::Error),
+    /// Nobody wants it any more.
+    #[error("it was given up while it was filled")]
+    GivenUp,
     /// Its arm cannot be so.
     #[error(transparent)]
     Disk(#[from] plane::layers::SpinningDiskError),
@@ -93,17 +96,32 @@ pub struct Bed {
     spec: PoolSpec,
     kept: Mutex<Kept>,
     is_open: AtomicBool,
+    /// Bytes of its volume that are filled.
+    filled: AtomicU64,
+    given_up: AtomicBool,
 }
 
 impl Bed {
     /// Of a pool that is made when it is first opened.
     pub fn new(spec: PoolSpec) -> Bed {
-        Bed { spec, kept: Mutex::default(), is_open: AtomicBool::new(false) }
+        let (is_open, given_up) = (AtomicBool::new(false), AtomicBool::new(false));
+        Bed { spec, kept: Mutex::default(), is_open, filled: AtomicU64::new(0), given_up }
     }
 
     /// What it is.
     pub fn spec(&self) -> &PoolSpec {
         &self.spec
+    }
+
+    /// Hundredths of its volume that are filled.
+    pub fn filled_percent(&self) -> u32 {
+        let filled = u128::from(self.filled.load(Ordering::Relaxed));
+        (filled * 100 / u128::from(self.spec.size_bytes.max(1))) as u32
+    }
+
+    /// Who fills it stops; then it cannot be opened.
+    pub fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
     }
 
     /// Opens the pool on this thread, makes and fills it before if that is the first time. Models of disks take no time
@@ -127,7 +145,7 @@ impl Bed {
         let stack = Rc::new(Stack::new(ring.clone(), Vec::new(), Box::new(disk)));
         let open = OpenPool { ring: ring.clone(), core, stack, _locks: locks, using };
         if !is_made {
-            open.fill().await.map_err(BedError::Filling)?;
+            open.fill().await?;
             self.kept().is_made = true;
         }
         self.skip(false);
@@ -259,13 +277,17 @@ impl OpenPool {
     }
 
     /// Writes every block once: what was never written is not read from the members.
-    async fn fill(&self) -> Result<(), plane::Error> {
+    async fn fill(&self) -> Result<(), BedError> {
+        let bed = &self.using.0;
         let size = self.stack.geometry().bytes();
         let mut random = fastrand::Rng::with_seed(1);
         let mut buffer = Buffer::new(FILLING as usize);
         random.fill(&mut buffer);
         let mut offset = 0;
         while offset < size {
+            if bed.given_up.load(Ordering::Relaxed) {
+                return Err(BedError::GivenUp);
+            }
             let length = FILLING.min(size - offset);
             if length < FILLING {
                 buffer = Buffer::copy_of(&buffer[..length as usize]);
@@ -274,6 +296,7 @@ impl OpenPool {
             completion.result?;
             buffer = completion.buffer;
             offset += length;
+            bed.filled.store(offset, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Pools in this process: comparisons of them, and that they are what they say.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ring::{Buffer, Reactor};
@@ -10,7 +10,7 @@ use super::{PoolSpec, PoolTarget};
 use crate::compare::{CompareOptions, CompareReport, NamedTarget, compare, table};
 use crate::initiator::{OpenOptions, Session};
 use crate::load::Load;
-use crate::run::Test;
+use crate::run::{Phase, Progress, RunOptions, Test};
 use crate::target::Target;
 
 fn pools(text: &str) -> Vec<NamedTarget> {
@@ -114,4 +114,33 @@ fn a_directory_that_is_not_there_is_named() {
     let ring = reactor.ring().clone();
     let error = reactor.block_on(async move { target.bed().open(&ring).await.err().unwrap().to_string() });
     assert!(error.contains("/nowhere/at/all") && error.contains("; hint: "), "{error}");
+}
+
+#[test]
+fn a_run_is_stopped_while_its_pool_is_filled_and_tells_how_far_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("raid1?members=2&on={}&size=1GiB", folder.path().display());
+    let options = RunOptions {
+        target: Target::Pool(PoolTarget::new(PoolSpec::parse(&text).unwrap())),
+        profile: None,
+        tests: vec![Test { name: "reads".to_owned(), load: Load::default() }],
+        open: OpenOptions::default(),
+        threads: None,
+        journal: None,
+        ceiling: false,
+    };
+    let stop = AtomicBool::new(false);
+    let mut seen = Vec::new();
+    let see = |progress: &Progress<'_>| {
+        seen.push(progress.phase);
+        if matches!(progress.phase, Phase::Filling(1..)) {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let report = crate::run(&options, see, &stop).unwrap();
+    assert!(report.interrupted);
+    let Some(Phase::Filling(last)) = seen.last() else { panic!("{seen:?}") };
+    assert!(*last < 90, "{seen:?}");
+    drop(options);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its members are removed");
 }

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use ring::{Instant, Reactor, Ring, Sender};
 
-use super::Progress;
+use super::{Phase, Progress};
 use crate::error::LabError;
 use crate::initiator::{Geometry, OpenError, OpenOptions, Session};
 use crate::journal::{Head, Journal};
 use crate::load::{Ended, Load, Plan, Sample, Tallies, drive};
+use crate::pool::Bed;
 use crate::target::Target;
 
 /// Between two looks at the flag that ends a run early.
@@ -98,6 +99,7 @@ impl Measurement<'_> {
         }
         drop(messages);
         let mut gathering = Gathering::new(self.load, self.threads);
+        let mut filling = Filling::of(self.target);
         while gathering.ended < self.threads {
             match inbox.recv_timeout(LOOK) {
                 Ok(Message::Ready(geometry, now)) => {
@@ -112,16 +114,49 @@ impl Measurement<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(LabError::Thread),
             }
+            if gathering.ready < self.threads
+                && let Some(percent) = filling.told()
+            {
+                progress(&Progress::filling(name, number, percent));
+            }
             if stop.load(Ordering::Relaxed) {
                 stopped.store(true, Ordering::Relaxed);
                 // Before all are ready there is nothing to gather.
                 if gathering.ready < self.threads {
+                    filling.give_up();
                     break;
                 }
             }
         }
         drop(threads);
         Ok(gathering.measured())
+    }
+}
+
+/// What is told while a pool is filled, before its first measurement.
+struct Filling<'a> {
+    bed: Option<&'a Bed>,
+    told: Option<u32>,
+}
+
+impl<'a> Filling<'a> {
+    fn of(target: &'a Target) -> Self {
+        let bed = if let Target::Pool(pool) = target { Some(&**pool.bed()) } else { None };
+        Filling { bed, told: None }
+    }
+
+    /// Hundredths that are filled, when that is news and more are to come.
+    fn told(&mut self) -> Option<u32> {
+        let percent = Some(self.bed?.filled_percent()).filter(|&percent| percent < 100);
+        if percent == self.told {
+            return None;
+        }
+        self.told = percent;
+        percent
+    }
+
+    fn give_up(&self) {
+        self.bed.into_iter().for_each(Bed::give_up);
     }
 }
 
@@ -299,7 +334,7 @@ impl<'a> Gathering<'a> {
                 (index + 1).saturating_sub(self.warm_up) as u32,
                 self.load.time.as_millis().div_ceil(1000) as u32,
             ),
-            warming: index < self.warm_up,
+            phase: if index < self.warm_up { Phase::WarmingUp } else { Phase::Measuring },
             iops: second.tallies.operations() as f64 / span,
             mib_per_s: second.tallies.bytes() as f64 / span / f64::from(1 << 20),
             mean_us: latency.mean() / 1e3,
