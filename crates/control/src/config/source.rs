@@ -86,35 +86,36 @@ fn floor_boundary(text: &str, at: usize) -> usize {
 }
 
 /// The ranges of all values in a parsed document that may be secrets: strings under a key like `secret`, and
-/// all strings but the users' names below a key like `chap`, so that a misspelt key shows nothing either.
+/// all strings but the users' names below a key like `chap`, so that a misspelt key shows nothing either, nor one that a
+/// dot has cut in two.
 pub(super) fn secrets_of(document: &DeTable<'_>) -> Vec<Range<usize>> {
     let mut secrets = Vec::new();
-    collect_table(document, false, &mut secrets);
+    collect_table(document, "", false, &mut secrets);
     secrets
 }
 
-fn collect_table(table: &DeTable<'_>, hide: bool, secrets: &mut Vec<Range<usize>>) {
+/// `parent` is the key of the table, if it has one.
+fn collect_table(table: &DeTable<'_>, parent: &str, hide: bool, secrets: &mut Vec<Range<usize>>) {
     for (key, value) in table {
         let key = key.get_ref().to_lowercase();
         let hide = match key.as_str() {
             "user" | "secret_file" | "password_file" | "socket" => false,
-            _ => {
-                hide || key.contains("pass")
-                    || near(&key, "secret")
-                    || key.contains("chap")
-                    || near(&key, "webhook")
-            }
+            _ => hide || is_suspect(&key) || is_suspect(&format!("{parent}{key}")),
         };
-        collect(value.get_ref(), value.span(), hide, secrets);
+        collect(value.get_ref(), &key, value.span(), hide, secrets);
     }
 }
 
-fn collect(value: &DeValue<'_>, span: Range<usize>, hide: bool, secrets: &mut Vec<Range<usize>>) {
+fn is_suspect(key: &str) -> bool {
+    key.contains("pass") || near(key, "secret") || key.contains("chap") || near(key, "webhook")
+}
+
+fn collect(value: &DeValue<'_>, key: &str, span: Range<usize>, hide: bool, secrets: &mut Vec<Range<usize>>) {
     match value {
-        DeValue::Table(table) => collect_table(table, hide, secrets),
+        DeValue::Table(table) => collect_table(table, key, hide, secrets),
         DeValue::Array(values) => {
             for value in values {
-                collect(value.get_ref(), value.span(), hide, secrets);
+                collect(value.get_ref(), key, value.span(), hide, secrets);
             }
         }
         _ if hide => secrets.push(span),
