@@ -100,8 +100,8 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// Runs all tests; `progress` is called once a second, and for each hundredth of a pool that is filled. When `stop` becomes true, the test at hand ends, and the
-/// report has what was measured so far.
+/// Runs all tests; `progress` is called once a second, and for each hundredth of a pool that is filled. When `stop`
+/// becomes true, the test at hand ends, and the report has what was measured so far.
 pub fn run(
     options: &RunOptions,
     mut progress: impl FnMut(&Progress<'_>),

@@ -120,8 +120,9 @@ fn a_directory_that_is_not_there_is_named() {
 fn a_run_is_stopped_while_its_pool_is_filled_and_tells_how_far_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("raid1?members=2&on={}&size=1GiB", folder.path().display());
+    let pool = PoolTarget::new(PoolSpec::parse(&text).unwrap());
     let options = RunOptions {
-        target: Target::Pool(PoolTarget::new(PoolSpec::parse(&text).unwrap())),
+        target: Target::Pool(pool.clone()),
         profile: None,
         tests: vec![Test { name: "reads".to_owned(), load: Load::default() }],
         open: OpenOptions::default(),
@@ -141,6 +142,7 @@ fn a_run_is_stopped_while_its_pool_is_filled_and_tells_how_far_it_is() {
     assert!(report.interrupted);
     let Some(Phase::Filling(last)) = seen.last() else { panic!("{seen:?}") };
     assert!(*last < 90, "{seen:?}");
-    drop(options);
+    assert!(pool.bed().filled_percent() < 100, "it was filled to the end all the same");
+    drop((options, pool));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its members are removed");
 }
