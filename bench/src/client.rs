@@ -62,6 +62,8 @@ pub struct Request<'a> {
     pub load: &'a Load,
     /// Requests per second of an open loop.
     pub rate: Option<f64>,
+    /// How long the lab looks for answers at most before it sleeps, where that is not its own choice.
+    pub busy_poll: Option<&'a str>,
 }
 
 impl Clients<'_> {
@@ -93,6 +95,9 @@ impl Clients<'_> {
         flag("warmup", self.warm_up_s.to_string());
         if let Some(rate) = request.rate {
             flag("rate", format!("{rate:.3}"));
+        }
+        if let Some(span) = request.busy_poll {
+            flag("busy-poll", span.to_owned());
         }
         flag("json", lab_json(self.work, number).display().to_string());
         CommandLine::new(self.fels.display().to_string(), arguments)
@@ -260,6 +265,7 @@ mod tests {
                 url: "nbd://h/x",
                 load: &row.load,
                 rate: None,
+                busy_poll: None,
             };
             let lines = clients.commands(&request);
             let text = lines[0].text();
@@ -295,6 +301,7 @@ mod tests {
                 url: "127.0.0.1:1",
                 load: &ROWS[0].load,
                 rate: None,
+                busy_poll: None,
             };
             let text = clients(&interrupt).commands(&request)[0].text();
             assert!(text.contains("limit-drive") && text.contains("--spin") == bare.spins(), "{text}");

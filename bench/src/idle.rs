@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::process::{CommandLine, Process};
 use crate::rows::{IDLE_SESSIONS, Row};
 use crate::run::{Bed, Outcome};
-use crate::server::{Backing, FelsOptions, Monitoring, Place, Protocol, Running, Server, start_fels};
+use crate::server::{FelsOptions, Place, Protocol, Running, Server, start_fels};
 use crate::stats::{Fact, float};
 
 /// How long all sessions may take until they stand.
@@ -40,8 +40,7 @@ pub fn measure(
 ) -> Result<(), Error> {
     for server in ours {
         let place = Place { volume_bytes: IDLE_BYTES, ..bed.place };
-        let options =
-            FelsOptions { shards: 1, volumes: 1, backing: Backing::Memory, monitoring: Monitoring::Own };
+        let options = FelsOptions::default();
         let running = start_fels(binary, &options, &place)?;
         let memory = || resident_kib(running.id()).map_or(0.0, float);
         let before_kib = memory();

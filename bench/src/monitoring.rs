@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::process::{CommandLine, Process};
 use crate::rows::Row;
 use crate::run::{Bed, Outcome};
-use crate::server::{Backing, FelsOptions, Monitoring, Place, Running, Server, free_port, start_fels};
+use crate::server::{FelsOptions, Monitoring, Place, Running, Server, free_port, start_fels};
 use crate::stats::{Fact, Sample};
 
 /// Seconds of a measurement: the node measures itself every ten seconds, so that each window has one of these moments.
@@ -52,7 +52,7 @@ pub fn measure(
     let http = free_port(bed.place.port_base + DOORS_FROM)?;
     let doors = Doors { http, munin: free_port(http + 1)? };
     let start = |monitoring| {
-        let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Memory, monitoring };
+        let options = FelsOptions { monitoring, ..FelsOptions::default() };
         let volume_bytes = bed.place.volume_bytes.min(VOLUME_BYTES);
         let running = start_fels(binary, &options, &Place { volume_bytes, ..bed.place })?;
         running.fill(&bed.place)?;

@@ -6,6 +6,9 @@ use crate::client::Request;
 use crate::error::Error;
 use crate::server::{Program, Protocol};
 
+/// How long Fels and the lab look for something to do on a disk before they sleep: it ends requests in bursts.
+pub const FILE_BUSY_POLL: &str = "500us";
+
 /// What the requests of a row are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
@@ -58,6 +61,8 @@ pub enum Kind {
     Monitoring,
     /// A file on a disk, beside fio on the same file.
     File,
+    /// The lab on nothing.
+    Lab,
 }
 
 /// One row.
@@ -88,7 +93,8 @@ impl Row {
 
     /// What is asked of a server.
     pub fn request<'a>(&'a self, program: &'a Program, url: &'a str) -> Request<'a> {
-        Request { client: self.client, program, url, load: &self.load, rate: None }
+        let busy_poll = (self.kind == Kind::File).then_some(FILE_BUSY_POLL);
+        Request { client: self.client, program, url, load: &self.load, rate: None, busy_poll }
     }
 
     /// Whether its figure is a latency.
@@ -154,6 +160,10 @@ pub const ROWS: &[Row] = &[
         ..row("monitoring", "4 KiB random read, depth 32, watched and not", READ_4K)
     },
     Row { kind: Kind::Start, ..row("start", "start with 10,000 volumes", READ_4K_ALONE) },
+    Row {
+        kind: Kind::Lab,
+        ..row("lab", "the lab on nothing, 4 KiB random read, depth 32, one thread", READ_4K)
+    },
     Row { kind: Kind::File, ..row("file-4k-read", "file on the disk, 4 KiB random read, depth 32", READ_4K) },
     Row {
         kind: Kind::File,

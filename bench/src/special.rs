@@ -11,11 +11,9 @@ use crate::idle;
 use crate::monitoring;
 use crate::output;
 use crate::process::CommandLine;
-use crate::rows::{Kind, Load, Row, START_VOLUMES};
+use crate::rows::{FILE_BUSY_POLL, Kind, Load, Row, START_VOLUMES};
 use crate::run::{Bed, Outcome};
-use crate::server::{
-    Backing, FelsOptions, Monitoring, Place, Program, Running, Server, start_fels, write_file,
-};
+use crate::server::{Backing, FelsOptions, Place, Program, Running, Server, start_fels, write_file};
 use crate::stats::{Fact, Sample};
 
 /// The one that measures a file without a server.
@@ -26,6 +24,8 @@ pub const VOLUME: &str = "fels-volume";
 const MOST_ROUNDS: u32 = 3;
 /// How long a command to the machine may take.
 const TELL_DEADLINE: Duration = Duration::from_secs(10);
+/// Who has nothing to do sleeps at once: to look for something is no work.
+const AT_ONCE: &str = "0s";
 /// Bytes of each of three volumes at most.
 const SHARED_BYTES: u64 = 512 << 20;
 /// Bytes of each of many volumes.
@@ -46,6 +46,7 @@ pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Er
         // Its windows are long, and the bar is of a hundredth.
         Kind::Monitoring => monitoring::measure(bed, outcome, row, &ours, &binary, bed.options.rounds()),
         Kind::Start => (1..=rounds).try_for_each(|round| start(bed, outcome, row, &binary, round)),
+        Kind::Lab => (1..=rounds).try_for_each(|round| lab(bed, outcome, row, &binary, round)),
         Kind::File => file(bed, outcome, row, &ours, &binary, bed.options.rounds()),
         Kind::Closed | Kind::Tail => Ok(()),
     }
@@ -61,7 +62,8 @@ fn sessions_of(bed: &Bed<'_>, row: &Row, server: &Server, running: &mut Running)
 ///
 /// Two shards and the clients share two cores, so that batches are smaller and cores look and sleep more often than with
 /// one shard that is full. Two servers of one shard have the very same share of the cores, of looking and of batches,
-/// and share nothing with each other: what two shards cost more than they is what spreading costs.
+/// and share nothing with each other: what two shards cost more than they is what spreading costs. Looking for something to
+/// do is no work: these shards sleep at once.
 fn shards(
     bed: &Bed<'_>,
     outcome: &mut Outcome,
@@ -73,8 +75,7 @@ fn shards(
     let cores = [bed.place.cores, bed.place.client_cores];
     let both = cores.join(",");
     let start = |shards: u32, cores: &str| {
-        let options =
-            FelsOptions { shards, volumes: 1, backing: Backing::Memory, monitoring: Monitoring::Own };
+        let options = FelsOptions { shards, busy_poll: Some(AT_ONCE), ..FelsOptions::default() };
         let volume_bytes = bed.place.volume_bytes.min(SHARED_BYTES);
         let running = start_fels(binary, &options, &Place { cores, volume_bytes, ..bed.place })?;
         running.fill(&bed.place)?;
@@ -100,15 +101,20 @@ fn shards(
     Ok(())
 }
 
-/// Half of the sessions on each of two servers, or all on one.
+/// Half of the sessions on each of two servers, or all on one. Each has a lab of its own, so that nothing is gathered for several
+/// sessions on one side that is sent in parts on the other.
 fn halves(bed: &Bed<'_>, row: &Row, server: &Server, on: [&Running; 2]) -> Result<Window, Error> {
-    let load = Load { sessions: row.load.sessions / 2, ..row.load };
-    let url = |running: &Running| running.url(server.protocol).unwrap_or_default().to_owned();
-    let urls = on.map(url);
-    let request = |url| Request { load: &load, ..row.request(&server.program, url) };
+    let load = Load { sessions: 1, ..row.load };
+    let urls = on.map(|running| running.url(server.protocol).unwrap_or_default().to_owned());
+    let request = |number: u32| Request {
+        load: &load,
+        busy_poll: Some(AT_ONCE),
+        ..row.request(&server.program, &urls[usize::from(number >= row.load.sessions / 2)])
+    };
+    let requests: Vec<Request<'_>> = (0..row.load.sessions).map(request).collect();
     let mut ids = on.map(Running::id).to_vec();
     ids.dedup();
-    bed.clients.run_together(&[request(&urls[0]), request(&urls[1])], &ids)
+    bed.clients.run_together(&requests, &ids)
 }
 
 /// Keeps the thread of this name on a core.
@@ -130,8 +136,7 @@ fn pin(bed: &Bed<'_>, running: &Running, name: &str, core: &str) -> Result<(), E
 /// The time from the start until many volumes are served.
 fn start(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, binary: &Path, round: u32) -> Result<(), Error> {
     let place = Place { volume_bytes: SMALL_BYTES, ..bed.place };
-    let (volumes, monitoring) = (START_VOLUMES, Monitoring::Own);
-    let options = FelsOptions { shards: 1, volumes, backing: Backing::Memory, monitoring };
+    let options = FelsOptions { volumes: START_VOLUMES, ..FelsOptions::default() };
     let begun = Instant::now();
     let running = start_fels(binary, &options, &place)?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -139,6 +144,16 @@ fn start(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, binary: &Path, round: 
     eprintln!("{} round {round}: {seconds:.2} s, {kib:.1} KiB a volume", row.name);
     outcome.facts.push(Fact::new(row, "fels", round, "time", "s", seconds));
     outcome.facts.push(Fact::new(row, "fels", round, "memory of a volume", "KiB", kib));
+    Ok(())
+}
+
+/// What the client of all rows can do when nobody else has anything to do.
+fn lab(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, binary: &Path, round: u32) -> Result<(), Error> {
+    let program = Program::Fels(binary.to_owned());
+    let window = bed.clients.run(&row.request(&program, "null:"), &[])?;
+    let thousands = window.figures.iops / 1e3;
+    eprintln!("{} round {round}: {thousands:.0} k IOPS of a core", row.name);
+    outcome.facts.push(Fact::new(row, "fels", round, "IOPS of a core", "k", thousands));
     Ok(())
 }
 
@@ -177,7 +192,7 @@ fn file(
     let bytes = FILE_BYTES.min(bed.place.volume_bytes);
     write_file(&disk.0, bytes)?;
     let backing = Backing::File(disk.0.clone());
-    let options = FelsOptions { shards: 1, volumes: 1, backing, monitoring: Monitoring::Own };
+    let options = FelsOptions { backing, busy_poll: Some(FILE_BUSY_POLL), ..FelsOptions::default() };
     let serve = |server: &Server| {
         let place = Place { volume_bytes: bytes, ..bed.place };
         let mut running = start_fels(binary, &options, &place)?;

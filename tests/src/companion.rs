@@ -79,7 +79,7 @@ impl Companion {
     }
 
     /// Ends the work; panics if anything went wrong or a write and its read took longer than `limit`.
-    pub fn undisturbed(self, limit: Duration) {
+    pub fn undisturbed(self, limit: Duration) -> Diary {
         // A short misbehaviour leaves no time to see its consequences.
         std::thread::sleep(Duration::from_millis(500));
         self.stop.store(true, Ordering::Relaxed);
@@ -88,6 +88,7 @@ impl Companion {
         assert!(diary.failure.is_none(), "the well-behaved session was disturbed: {diary:?}");
         assert!(diary.slowest < limit, "the well-behaved session was held up: {diary:?}");
         assert!(diary.commands > 10, "the well-behaved session hardly ran: {diary:?}");
+        diary
     }
 }
 

@@ -170,7 +170,7 @@ pub fn measure(options: &PoolsOptions) -> Result<Vec<Served>, Error> {
 fn start(options: &PoolsOptions, level: Level, integrity: bool, place: &Place<'_>) -> Result<Running, Error> {
     let spec = PoolSpec { integrity, size_bytes: place.volume_bytes, ..PoolSpec::new(level) };
     let (backing, monitoring) = (Backing::Pool(spec), Monitoring::Own);
-    let served = FelsOptions { shards: 1, volumes: 1, backing, monitoring };
+    let served = FelsOptions { backing, monitoring, ..FelsOptions::default() };
     let running = start_fels(&options.fels, &served, place)?;
     running.fill(place)?;
     Ok(running)
@@ -197,6 +197,7 @@ fn measure_row(
                 url: &url,
                 load: &row.load.1,
                 rate: None,
+                busy_poll: None,
             };
             windows[index].push(clients.run(&request, &[servers[index].id()])?);
         }

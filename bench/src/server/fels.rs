@@ -58,6 +58,15 @@ pub struct FelsOptions {
     pub backing: Backing,
     /// How it is watched.
     pub monitoring: Monitoring,
+    /// How long a shard looks for something to do before it sleeps, where that is not its own choice.
+    pub busy_poll: Option<&'static str>,
+}
+
+impl Default for FelsOptions {
+    /// One shard and one volume in memory, and nothing said of anything else.
+    fn default() -> Self {
+        Self { shards: 1, volumes: 1, backing: Backing::Memory, monitoring: Monitoring::Own, busy_poll: None }
+    }
 }
 
 /// How a node is watched.
@@ -89,11 +98,12 @@ impl Monitoring {
 fn configuration(options: &FelsOptions, data: &Path, volume_bytes: u64, port: u16) -> String {
     let key = options.backing.key();
     let mut text = format!(
-        "data = \"{}\"\nshards = {}\n{}\n[iscsi]\nlisten = [\"127.0.0.1:{port}\"]\n\n[nvme]\nlisten = [\"127.0.0.1:{}\"]\n\
+        "data = \"{}\"\nshards = {}\n{}{}\n[iscsi]\nlisten = [\"127.0.0.1:{port}\"]\n\n[nvme]\nlisten = [\"127.0.0.1:{}\"]\n\
          discovery = []\n\n[nbd]\nlisten = [\"127.0.0.1:{}\"]\n",
         data.display(),
         options.shards,
         options.monitoring.key(),
+        options.busy_poll.map_or_else(String::new, |span| format!("busy_poll = \"{span}\"\n")),
         port + 1,
         port + 2,
     );
@@ -139,8 +149,7 @@ mod tests {
 
     #[test]
     fn every_volume_is_configured_once() {
-        let options =
-            FelsOptions { shards: 2, volumes: 3, backing: Backing::Memory, monitoring: Monitoring::Own };
+        let options = FelsOptions { shards: 2, volumes: 3, ..FelsOptions::default() };
         let text = configuration(&options, Path::new("/d"), 1 << 20, 3000);
         assert_eq!(text.matches("[[volume]]").count(), 3);
         for part in ["\"bench\"", "\"bench-1\"", "\"bench-2\"", "shards = 2", ":3000\"", ":3001\"", ":3002\""]
@@ -154,7 +163,7 @@ mod tests {
         let spec =
             PoolSpec { integrity: false, size_bytes: 64 << 20, ..PoolSpec::new(plane::pool::Level::Raid6) };
         let backing = Backing::Pool(spec);
-        let options = FelsOptions { shards: 1, volumes: 1, backing, monitoring: Monitoring::Own };
+        let options = FelsOptions { backing, ..FelsOptions::default() };
         let text = configuration(&options, Path::new("/d"), 64 << 20, 3000);
         for part in ["raid = \"raid6\"", "integrity = false", "pool = \"tank\"", "unit = 65536"] {
             assert_eq!(text.matches(part).count(), 1, "{part} in {text}");
@@ -163,9 +172,19 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_looks_for_as_long_as_is_said() {
+        let text = |busy_poll| {
+            let options = FelsOptions { busy_poll, ..FelsOptions::default() };
+            configuration(&options, Path::new("/d"), 1 << 20, 3000)
+        };
+        assert!(text(Some("500us")).contains("shards = 1\nbusy_poll = \"500us\"\n"));
+        assert!(!text(None).contains("busy_poll"));
+    }
+
+    #[test]
     fn how_it_is_watched_is_said_by_a_key_or_by_two_doors() {
         let text = |monitoring| {
-            let options = FelsOptions { shards: 1, volumes: 1, backing: Backing::Memory, monitoring };
+            let options = FelsOptions { monitoring, ..FelsOptions::default() };
             configuration(&options, Path::new("/d"), 1 << 20, 3000)
         };
         assert!(text(Monitoring::Off).contains("monitoring = false\n"));

@@ -336,15 +336,7 @@ impl Running {
     /// Starts a program, waits until it answers, and fills its volume.
     pub fn start(program: &Program, place: &Place<'_>) -> Result<Self, Error> {
         let mut running = match program {
-            Program::Fels(binary) => {
-                let options = FelsOptions {
-                    shards: 1,
-                    volumes: 1,
-                    backing: Backing::Memory,
-                    monitoring: Monitoring::Own,
-                };
-                start_fels(binary, &options, place)
-            }
+            Program::Fels(binary) => start_fels(binary, &FelsOptions::default(), place),
             Program::Tgt(store) => tgt::start(store, place),
             Program::Istgt(depth) => istgt::start(*depth, place),
             Program::Nbdkit => nbd::start_nbdkit(place),

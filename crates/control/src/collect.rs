@@ -8,6 +8,7 @@ mod lately;
 mod pools;
 mod portals;
 mod process;
+mod shards;
 #[cfg(test)]
 mod tests;
 mod volumes;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use monitor::metric::{Snapshot, table};
 use plane::layers::Followed;
-use plane::live::{Live, Visitors, visitors};
+use plane::live::{CoreFigures, Live, Visitors, visitors};
 use plane::pool::{Handle, Place, PoolFigures, Pools};
 use plane::shard::Peers;
 use plane::volume::Figures;
@@ -49,6 +50,8 @@ pub struct Cores {
     pub visitors: Visitors,
     /// What was asked of each pool and its members, in the order of the pools.
     pub pools: Vec<PoolFigures>,
+    /// What they have done themselves.
+    pub shards: Vec<CoreFigures>,
 }
 
 impl Collector {
@@ -88,6 +91,7 @@ impl Collector {
                     volumes: Live::figures(&shard).await,
                     visitors: visitors(&shard).await,
                     pools: Live::pool_figures(&shard).await,
+                    shards: Live::core_figures(&shard).await,
                 };
                 tell.send(cores).ok();
             });
@@ -121,6 +125,7 @@ impl Collector {
         portals::add(&mut snapshot, &cores.visitors);
         self.disks.add(&mut snapshot);
         process::add(&mut snapshot);
+        shards::add(&mut snapshot, &cores.shards);
         snapshot.push(&table::UPTIME, &[], uptime.as_secs_f64());
         snapshot.push(&table::BUILD, &[env!("CARGO_PKG_VERSION")], 1);
         Some(snapshot)

@@ -423,6 +423,13 @@ fn notices(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
     if running.alerts != wished.alerts {
         steps.push(Step::Note("limits, and who is told, as they are written in [[alert]] now".to_owned()));
     }
+    if running.busy_poll != wished.busy_poll {
+        steps.push(Step::Note(if wished.busy_poll.is_zero() {
+            "shards without work sleep at once".to_owned()
+        } else {
+            format!("shards without work look for some for {} us at most", wished.busy_poll.as_micros())
+        }));
+    }
 }
 
 /// What needs a start: everything beside volumes and pools.
@@ -471,8 +478,13 @@ pub fn settled(running: &Config, wished: &Config, steps: &[Step], undone: impl F
     let mut volumes: Vec<_> = wished.volumes.iter().filter_map(now).collect();
     let is_gone = |volume: &&Volume| !after.contains_key(&*volume.name);
     volumes.extend(running.volumes.iter().filter(is_gone).filter(|volume| undone(&volume.name)).cloned());
-    let mut settled =
-        Config { mail: wished.mail.clone(), alerts: wished.alerts.clone(), volumes, ..running.clone() };
+    let mut settled = Config {
+        mail: wished.mail.clone(),
+        alerts: wished.alerts.clone(),
+        busy_poll: wished.busy_poll,
+        volumes,
+        ..running.clone()
+    };
     for step in steps {
         match step {
             Step::OpenPool(pool) => settled.pools.push(Pool::clone(pool)),

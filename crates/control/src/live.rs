@@ -53,6 +53,9 @@ pub trait Live: Send + Sync {
 
     /// Listens where a configuration says from now on, and nowhere else. Gives where it really listens.
     fn listen<'a>(&'a self, wished: &'a Config) -> Answer<'a, Portals>;
+
+    /// Lets shards without work look for some for so long at most from now on.
+    fn busy_poll(&self, span: Duration);
 }
 
 /// Why the data plane did not do it.
@@ -220,6 +223,12 @@ impl Live for Plane {
             let open = self.ask(async move |live, shard| live.listen(&shard, &wanted).await).await?;
             open.ok_or_else(|| LiveError::new("the portals were not changed", "see the log of the node"))
         })
+    }
+
+    fn busy_poll(&self, span: Duration) {
+        for index in 0..self.peers.count() {
+            self.peers.tell(index, move |shard| shard.ring().set_look(span));
+        }
     }
 }
 

@@ -106,6 +106,7 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     let may_grow = |name: &str| pending.grown.iter().any(|grown| grown.volume == name);
     let mut plan = plan(config, data.node_id(), may_grow);
     joining::add(&pending, &mut plan.pools);
+    let options = Options { look: config.busy_poll, ..Options::default() };
     let (peers, mails) = Peers::new(config.shards);
     let mut mails = mails.into_iter();
     let (tell_prepared, prepared) = mpsc::channel();
@@ -113,13 +114,16 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     let mut threads = Vec::with_capacity(config.shards);
     if let Some(mail) = mails.next() {
         let (peers, tell_ready, portals) = (peers.clone(), tell_ready.clone(), portals(config));
-        threads
-            .push(spawn(0, move || first_shard(plan, &portals, peers, mail, &tell_prepared, &tell_ready))?);
+        let options = options.clone();
+        threads.push(spawn(0, move || {
+            first_shard(&options, plan, &portals, peers, mail, &tell_prepared, &tell_ready);
+        })?);
     }
     let prepared: Prepared = prepared.recv().map_err(|_| gone())??;
     for (index, mail) in mails.enumerate().map(|(index, mail)| (index + 1, mail)) {
         let (peers, tell_ready, prepared) = (peers.clone(), tell_ready.clone(), prepared.clone());
-        threads.push(spawn(index, move || shard(index, &prepared, peers, mail, &tell_ready))?);
+        let options = options.clone();
+        threads.push(spawn(index, move || shard(&options, index, &prepared, peers, mail, &tell_ready))?);
     }
     drop(tell_ready);
     let mut portals = Portals::default();
@@ -287,6 +291,7 @@ fn spawn(index: usize, work: impl FnOnce() + Send + 'static) -> Started<JoinHand
 
 /// The first shard prepares the volumes for all and keeps their locks; it opens the portals.
 fn first_shard(
+    options: &Options,
     plan: plane::core::Plan,
     portals: &Portals,
     peers: Peers,
@@ -294,7 +299,7 @@ fn first_shard(
     tell_prepared: &Sender<Started<Prepared>>,
     tell_ready: &Sender<Started<Option<Portals>>>,
 ) {
-    let reactor = match Reactor::new(&Options::default()) {
+    let reactor = match Reactor::new(options) {
         Ok(reactor) => reactor,
         Err(error) => return drop(tell_prepared.send(Err(StartError::from_text(&error)))),
     };
@@ -329,13 +334,14 @@ fn listen(core: &Core, portals: &Portals) -> Result<Portals, plane::core::Listen
 }
 
 fn shard(
+    options: &Options,
     index: usize,
     prepared: &Prepared,
     peers: Peers,
     mail: Mail,
     tell_ready: &Sender<Started<Option<Portals>>>,
 ) {
-    let reactor = match Reactor::new(&Options::default()) {
+    let reactor = match Reactor::new(options) {
         Ok(reactor) => reactor,
         Err(error) => return drop(tell_ready.send(Err(StartError::from_text(&error)))),
     };

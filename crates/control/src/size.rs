@@ -55,17 +55,18 @@ pub fn parse_bytes(text: &str) -> Result<u64, QuantityError> {
     number.checked_mul(*factor).ok_or(QuantityError::TooLarge)
 }
 
-/// Reads a time: a whole number, then `ms`, `s`, `m` or `h`; seconds when there is no unit.
+/// Reads a time: a whole number, then `us`, `ms`, `s`, `m` or `h`; seconds when there is no unit.
 pub fn parse_duration(text: &str) -> Result<Duration, QuantityError> {
     let (number, unit) = split(text)?;
-    let milliseconds: u64 = match unit {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" | "min" => 60_000,
-        "h" => 3_600_000,
+    let microseconds: u64 = match unit {
+        "us" => 1,
+        "ms" => 1_000,
+        "" | "s" => 1_000_000,
+        "m" | "min" => 60_000_000,
+        "h" => 3_600_000_000,
         _ => return Err(QuantityError::UnknownUnit),
     };
-    number.checked_mul(milliseconds).map(Duration::from_millis).ok_or(QuantityError::TooLarge)
+    number.checked_mul(microseconds).map(Duration::from_micros).ok_or(QuantityError::TooLarge)
 }
 
 /// Writes a size so that [`parse_bytes`] reads the same number of bytes again: the largest unit
@@ -118,6 +119,7 @@ mod tests {
 
     #[test]
     fn times_are_read_in_every_unit() {
+        assert_eq!(parse_duration("60us"), Ok(Duration::from_micros(60)));
         for (text, milliseconds) in
             [("15", 15_000), ("15s", 15_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000)]
         {

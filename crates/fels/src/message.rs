@@ -168,7 +168,7 @@ mod tests {
         let failure = Failure::from(errors);
         assert_eq!(
             failure.messages[0].render("error", "31", false),
-            "error: fels.toml:1:1: unknown key `blocks` at the top level\n  1 | blocks = 1\n    | ^^^^^^\nhint: the keys here are `data`, `shards`, `monitoring`, `iscsi`, `nbd`, `nvme`, `http`, `munin`, `mail`, `alert`, `pool`, `volume`\n"
+            "error: fels.toml:1:1: unknown key `blocks` at the top level\n  1 | blocks = 1\n    | ^^^^^^\nhint: the keys here are `data`, `shards`, `busy_poll`, `monitoring`, `iscsi`, `nbd`, `nvme`, `http`, `munin`, `mail`, `alert`, `pool`, `volume`\n"
         );
         assert_eq!(failure.code(), FAILED);
     }

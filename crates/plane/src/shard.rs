@@ -23,6 +23,11 @@ impl Peers {
         (Peers(senders), receivers.into_iter().map(Mail).collect())
     }
 
+    /// How many shards there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Runs `job` on shard `index`. Nothing happens when that shard is gone.
     pub fn tell(&self, index: usize, job: impl FnOnce(Rc<Shard>) + Send + 'static) {
         if let Some(sender) = self.0.get(index) {

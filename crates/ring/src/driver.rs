@@ -10,6 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::activity::Activity;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::congestion::MAX_CONGESTION_CONTROL_NAME;
@@ -69,6 +70,20 @@ impl Driver {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().look(span, told),
             Driver::Simulated(_) => false,
+        }
+    }
+
+    /// See [`Activity::count_look`].
+    pub(crate) fn count_look(&self, span: Duration, found: bool) {
+        if let Driver::Kernel(uring) = self {
+            uring.borrow_mut().activity.count_look(span, found);
+        }
+    }
+
+    pub(crate) fn activity(&self) -> Activity {
+        match self {
+            Driver::Kernel(uring) => uring.borrow().activity,
+            Driver::Simulated(_) => Activity::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! A [`Reactor`] owns a core's ring and runs it; a [`Ring`] is the handle through which tasks of that core reach
 //! files, sockets, time and other tasks. Beside `parity` the only crate of Fels with `unsafe`.
 
+mod activity;
 mod address;
 mod buffer;
 mod chunk;
@@ -30,6 +31,7 @@ mod timers;
 mod unix;
 mod uring;
 
+pub use activity::Activity;
 pub use address::Peer;
 pub use buffer::{ALIGNMENT, Buffer, LARGEST, Shared, in_use};
 pub use chunk::Chunk;

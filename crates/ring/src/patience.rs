@@ -29,6 +29,11 @@ impl Patience {
         Patience { limit, gap: limit * 4, vain: 0, penance: 0 }
     }
 
+    /// From now on never looks longer than `limit` at a time; what was learnt is forgotten.
+    pub(crate) fn set_limit(&mut self, limit: Duration) {
+        *self = Patience::new(limit);
+    }
+
     /// How long to look before the next sleep.
     pub(crate) fn look(&mut self) -> Duration {
         if self.penance > 0 {

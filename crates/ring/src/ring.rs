@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::activity::Activity;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
@@ -72,7 +73,7 @@ pub(crate) struct Inner {
     table: RefCell<Table>,
     pub(crate) driver: Driver,
     now: Cell<Instant>,
-    patience: RefCell<Patience>,
+    pub(crate) patience: RefCell<Patience>,
     turns: Cell<u64>,
 }
 
@@ -178,13 +179,21 @@ impl Ring {
         let left = deadline.map(|deadline| deadline.since(start));
         let mut patience = inner.patience.borrow_mut();
         let look = patience.look().min(left.unwrap_or(Duration::MAX));
-        let paid = !look.is_zero() && inner.driver.look(look, || inner.executor.is_told());
-        self.look(match left {
-            _ if paid => Wait::No,
-            Some(left) => Wait::For(left.saturating_sub(look)),
-            None => Wait::Forever,
-        });
-        patience.learn(inner.driver.now().since(start), !look.is_zero(), paid);
+        let found = !look.is_zero() && inner.driver.look(look, || inner.executor.is_told());
+        // When the deadline came first there is nothing to sleep for, and of completions nothing to learn.
+        if found || left == Some(look) {
+            if !look.is_zero() {
+                let looked = inner.driver.now().since(start);
+                inner.driver.count_look(looked, true);
+                if found {
+                    patience.learn(looked, true, true);
+                }
+            }
+            return self.look(Wait::No);
+        }
+        inner.driver.count_look(look, false);
+        self.look(left.map_or(Wait::Forever, |left| Wait::For(left.saturating_sub(look))));
+        patience.learn(inner.driver.now().since(start), !look.is_zero(), false);
     }
 
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.
@@ -210,6 +219,16 @@ impl Ring {
     /// How many turns this reactor has made: a core that nobody asks anything makes few.
     pub fn turns(&self) -> u64 {
         self.0.turns.get()
+    }
+
+    /// What this core has asked of its kernel, and how it has waited.
+    pub fn activity(&self) -> Activity {
+        self.0.driver.activity()
+    }
+
+    /// Looks for so long at most from now on, see [`Options::look`].
+    pub fn set_look(&self, span: Duration) {
+        self.0.patience.borrow_mut().set_limit(span);
     }
 
     /// Waits until `deadline`.

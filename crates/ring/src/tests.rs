@@ -193,6 +193,62 @@ fn an_idle_ring_sleeps() {
 }
 
 #[test]
+fn a_core_tells_how_it_waits_and_looks_no_longer_than_it_may() {
+    let (short, long) = (Duration::from_micros(20), Duration::from_millis(50));
+    let path = std::env::temp_dir().join(format!("fels-ring-activity-{}", std::process::id()));
+    let file_path = path.clone();
+    run(move |ring| async move {
+        let quick = |ring: &Ring| {
+            for _ in 0..100 {
+                ring.0.patience.borrow_mut().learn(Duration::from_micros(1), true, true);
+            }
+        };
+        // The first turn hands over what watches the bell.
+        ring.sleep(short).await;
+        quick(&ring);
+        let before = ring.activity();
+        // Several: somebody else may have the core while one of them comes to its end.
+        for _ in 0..100 {
+            ring.sleep(short).await;
+        }
+        let looked = ring.activity();
+        assert!(looked.looked >= before.looked + short, "{looked:?}");
+        assert_eq!((looked.sleeps, looked.enters), (before.sleeps, before.enters));
+        ring.sleep(long).await;
+        let slept = ring.activity();
+        assert!(slept.sleeps > looked.sleeps && slept.enters > looked.enters, "{slept:?}");
+        assert_eq!(slept.looked_in_vain, looked.looked_in_vain + Options::default().look);
+
+        ring.set_look(Duration::ZERO);
+        quick(&ring);
+        ring.sleep(long).await;
+        let idle = ring.activity();
+        assert_eq!((idle.looked, idle.looked_in_vain), (slept.looked, slept.looked_in_vain));
+        let file =
+            File::open(&ring, &file_path, FileOptions { create: true, ..FileOptions::default() }).unwrap();
+        file.sync().await.unwrap();
+        let synced = ring.activity();
+        assert_eq!((synced.submissions - idle.submissions, synced.completions - idle.completions), (1, 1));
+    });
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
+fn a_deadline_that_comes_before_a_completion_is_not_looked_for_in_vain() {
+    let looks = |ring: &Ring| !ring.0.patience.borrow_mut().look().is_zero();
+    run(move |ring| async move {
+        for _ in 0..100 {
+            ring.0.patience.borrow_mut().learn(Duration::from_micros(1), true, true);
+        }
+        assert!(looks(&ring));
+        for _ in 0..100 {
+            ring.sleep(Duration::from_micros(10)).await;
+        }
+        assert!(looks(&ring), "it sleeps at once, and is woken late");
+    });
+}
+
+#[test]
 fn a_connection_moves_to_another_ring() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

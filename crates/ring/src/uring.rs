@@ -8,6 +8,7 @@ use std::time::Duration;
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::activity::Activity;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::op::{Allocate, Keep, OpKey, Operation};
@@ -31,6 +32,7 @@ pub(crate) struct Uring {
     /// Receives of this turn, and what cancels one. They go behind everything else: a receive that finds nothing yet
     /// is not to keep an answer waiting.
     receives: Vec<squeue::Entry>,
+    pub(crate) activity: Activity,
 }
 
 /// How a turn ends.
@@ -57,8 +59,14 @@ impl Uring {
         let count = options.receive_buffers;
         let provided = Provided::register(&uring.submitter(), count, options.receive_buffer_bytes)
             .map_err(StartError::Uring)?;
-        let mut driver =
-            Uring { kernel: uring, provided: Rc::new(provided), bell, transfers: 0, receives: Vec::new() };
+        let mut driver = Uring {
+            kernel: uring,
+            provided: Rc::new(provided),
+            bell,
+            transfers: 0,
+            receives: Vec::new(),
+            activity: Activity::default(),
+        };
         driver.watch_bell();
         Ok(driver)
     }
@@ -69,12 +77,19 @@ impl Uring {
     }
 
     fn push(&mut self, entry: &squeue::Entry) {
+        self.activity.submissions += 1;
         // SAFETY: every entry refers to memory and descriptors that the operation table (or this driver) keeps
         // until the completion has been seen.
         while unsafe { self.kernel.submission().push(entry) }.is_err() {
-            // A full queue: hand it over. An error here (no memory for a while) is met by trying again.
-            self.kernel.submit().ok();
+            // A full queue. An error here (no memory for a while) is met by trying again.
+            self.hand_over().ok();
         }
+    }
+
+    /// Hands over what is in the queue.
+    fn hand_over(&mut self) -> io::Result<usize> {
+        self.activity.enters += 1;
+        self.kernel.submit()
     }
 
     pub(crate) fn submit(&mut self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
@@ -90,7 +105,7 @@ impl Uring {
             // many again as it has, so that it works while the rest is made ready, and many still go together.
             if self.transfers >= 2 && self.transfers.is_power_of_two() {
                 // What fails here is still queued and met at the end of the turn.
-                self.kernel.submit().ok();
+                self.hand_over().ok();
             }
         }
     }
@@ -119,7 +134,7 @@ impl Uring {
     /// `told` says that somebody called. True when there is something.
     pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> bool {
         if self.gather() {
-            self.kernel.submit().ok();
+            self.hand_over().ok();
         }
         // Completions come only when the kernel is entered; until then its deferred work shows as a flag. Nothing is
         // written meanwhile: flags and counters share a line, for which two cores would quarrel.
@@ -147,9 +162,13 @@ impl Uring {
         let any = self.gather();
         let entered = match wait {
             Wait::No if !any && !self.is_deferred() => Ok(0),
-            Wait::No => self.kernel.submit(),
-            Wait::Forever => self.kernel.submit_and_wait(1),
+            Wait::No => self.hand_over(),
+            Wait::Forever => {
+                self.count_sleep();
+                self.kernel.submit_and_wait(1)
+            }
             Wait::For(span) => {
+                self.count_sleep();
                 let span = Timespec::new().sec(span.as_secs()).nsec(span.subsec_nanos());
                 self.kernel.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&span))
             }
@@ -161,7 +180,9 @@ impl Uring {
             assert!(usual.contains(&code), "io_uring_enter failed for good: {error}");
         }
         let mut bell = None;
-        for completion in self.kernel.completion() {
+        let completions = self.kernel.completion();
+        self.activity.completions += completions.len() as u64;
+        for completion in completions {
             match completion.user_data() {
                 NOBODY => {}
                 BELL => bell = Some(cqueue::more(completion.flags())),
@@ -176,6 +197,11 @@ impl Uring {
                 self.watch_bell();
             }
         }
+    }
+
+    fn count_sleep(&mut self) {
+        self.activity.enters += 1;
+        self.activity.sleeps += 1;
     }
 
     /// A receive found no buffer. Whether it may try again at once.

@@ -55,9 +55,10 @@ pub fn counter(text: &str, series: &str) -> f64 {
     line.unwrap_or_else(|| panic!("no {series} in\n{text}")).parse().expect("a number")
 }
 
-/// Writes and reads for a while.
-pub fn work(node: &Node, time: Duration) {
+/// Writes and reads for a while. Gives the number of writes: how many there are in a time is the disk's affair.
+pub fn work(node: &Node, time: Duration) -> f64 {
     let companion = Companion::start(node.address(), VOLUME);
     std::thread::sleep(time);
-    companion.undisturbed(Duration::from_secs(20));
+    let diary = companion.undisturbed(Duration::from_secs(20));
+    f64::from(u32::try_from(diary.commands / 2).expect("fewer than 2^32 writes"))
 }

@@ -95,6 +95,9 @@ impl Administration {
         self.tell_of(&planned, &undone);
         let running =
             settled(&state.running, &planned.wished, &planned.steps, |name| undone.contains_key(name));
+        if running.busy_poll != state.running.busy_poll {
+            self.live.busy_poll(running.busy_poll);
+        }
         let is_pool = |name: &str| {
             planned.steps.iter().any(|step| matches!(step, Step::ClosePool(pool) if pool == name))
         };

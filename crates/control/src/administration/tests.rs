@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use super::*;
 use crate::config::{Backing, Volume};
@@ -122,6 +123,10 @@ impl Live for Fake {
             self.ask("listen", &format!("{:?}", open.iscsi))?;
             Ok(open)
         })
+    }
+
+    fn busy_poll(&self, span: Duration) {
+        self.ask("look for", &format!("{span:?}")).unwrap();
     }
 
     fn destroyed_on(&self, pool: &str) -> Vec<String> {
@@ -507,6 +512,18 @@ fn what_is_wrong_is_refused_with_its_field() {
     assert!(matches!(bed.change(create("a", &json!({}))), Err(ChangeError::Edit(_))));
     assert!(matches!(bed.change(delete("b", false)), Err(ChangeError::Edit(_))));
     assert!(matches!(bed.change(set("a", json!({ "size": 512 }))), Err(ChangeError::Impossible(_))));
+}
+
+#[test]
+fn shards_are_told_at_once_how_long_to_look_for_work() {
+    let bed = bed("busy_poll = \"60us\"\n");
+    let longer = bed.text().replace("60us", "250us");
+    bed.change(Edit::Whole(longer.clone())).unwrap();
+    assert_eq!(bed.live.asked(), ["look for 250µs"]);
+    let state = bed.administration.state();
+    assert_eq!(state.running, state.document.config, "nothing waits for a start");
+    bed.change(Edit::Whole(format!("{longer}monitoring = false\n"))).unwrap();
+    assert!(bed.live.asked().is_empty());
 }
 
 #[test]

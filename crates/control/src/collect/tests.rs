@@ -5,10 +5,11 @@ use std::time::Duration;
 use monitor::metric::{BUCKETS, Family, Histogram, Snapshot, Value, table};
 use plane::Verb;
 use plane::layers::{Alike, Followed, Spent};
-use plane::live::{User, Visitors};
+use plane::live::{CoreFigures, User, Visitors};
 use plane::meter::{self, Counts, GaugeFigures, Times, VerbFigures};
 use plane::session::traffic::{Portal, PortalFigures, VerbCounts};
 use plane::volume::Figures;
+use ring::Activity;
 
 use super::{Cores, portals, process, volumes};
 
@@ -43,6 +44,7 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
     let figures = Figures {
         place: 4,
         name: "demo".to_owned(),
+        bytes: 1 << 20,
         verbs: [read, write, none(), none(), none()],
         in_flight: 2,
         busy: [(0, Duration::from_secs(1))].into(),
@@ -69,6 +71,7 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
     assert_eq!(number(&table::VOLUME_BYTES, &["demo", "write"]), Some(2560.0));
     assert_eq!(number(&table::VOLUME_ERRORS, &["demo"]), Some(1.0));
     assert_eq!(number(&table::VOLUME_IN_FLIGHT, &["demo"]), Some(2.0));
+    assert_eq!(number(&table::VOLUME_CAPACITY, &["demo"]), Some(1_048_576.0));
     assert_eq!(number(&table::LAYER_TIME, &["demo", "limit"]), Some(0.002));
     assert_eq!(number(&table::LAYER_TIME, &["demo", "disk"]), Some(0.006));
     assert_eq!(number(&table::LAYER_SHARE, &["demo", "disk", "mean"]), Some(0.5));
@@ -85,7 +88,7 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
 
 fn cores(figures: Figures, users: Vec<User>) -> Cores {
     let visitors = Visitors { users, ..Visitors::default() };
-    Cores { volumes: vec![figures], visitors, pools: Vec::new() }
+    Cores { volumes: vec![figures], visitors, ..Cores::default() }
 }
 
 #[test]
@@ -152,6 +155,29 @@ fn a_member_has_what_it_was_asked_for() {
     assert_eq!(number(&table::MEMBER_ERRORS, &["tank", "1"]), Some(1.0));
     assert_eq!(number(&table::MEMBER_IN_FLIGHT, &["tank", "1"]), Some(2.0));
     assert_eq!(snapshot.of(&table::MEMBER_LATENCY).count(), 3);
+}
+
+#[test]
+fn a_shard_tells_how_it_waits() {
+    let activity = Activity {
+        submissions: 5,
+        completions: 4,
+        enters: 3,
+        sleeps: 2,
+        looked: Duration::from_millis(1500),
+        looked_in_vain: Duration::from_millis(250),
+    };
+    let mut snapshot = Snapshot::new(0, Duration::ZERO);
+    let shard = CoreFigures { index: 1, activity, buffer_bytes: 4096 };
+    super::shards::add(&mut snapshot, &[shard]);
+    let number = |family, labels: &[&str]| number(&snapshot, family, labels);
+    assert_eq!(number(&table::RING_SUBMISSIONS, &["1"]), Some(5.0));
+    assert_eq!(number(&table::RING_COMPLETIONS, &["1"]), Some(4.0));
+    assert_eq!(number(&table::RING_ENTERS, &["1"]), Some(3.0));
+    assert_eq!(number(&table::RING_SLEEPS, &["1"]), Some(2.0));
+    assert_eq!(number(&table::BUSY_POLL, &["1", "found"]), Some(1.5));
+    assert_eq!(number(&table::BUSY_POLL, &["1", "vain"]), Some(0.25));
+    assert_eq!(number(&table::SHARD_BUFFERS, &["1"]), Some(4096.0));
 }
 
 #[test]

@@ -34,6 +34,7 @@ fn volume(snapshot: &mut Snapshot, figures: &Figures) {
     let errors: u64 = figures.verbs.iter().map(|counted| counted.errors).sum();
     snapshot.push(&table::VOLUME_ERRORS, &[name], errors);
     snapshot.push(&table::VOLUME_IN_FLIGHT, &[name], figures.in_flight as u64);
+    snapshot.push(&table::VOLUME_CAPACITY, &[name], figures.bytes);
 }
 
 /// How long requests took. Without times, everything was done in the turn in which it came.

@@ -52,6 +52,7 @@ pub(crate) use volume::{is_device, lexical};
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use toml::de::DeTable;
 
 /// A configuration file larger than this is refused unread: ten thousand volumes take about 2 MiB.
@@ -64,6 +65,8 @@ pub struct Config {
     pub data: PathBuf,
     /// Shards, one thread and one ring each, 1 to 64.
     pub shards: usize,
+    /// How long a shard without work looks for some at most before it sleeps, 0 to 10 ms.
+    pub busy_poll: Duration,
     /// Whether it measures itself, which history, graphs and limits live on.
     pub monitoring: bool,
     /// The iSCSI target.

@@ -14,10 +14,13 @@ use super::table::Table;
 use super::volume::{self, ReadVolume};
 use super::{Config, Machine};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use toml::de::DeTable;
 
 /// More shards than this bring nothing: the machine would need as many cores.
 const MAX_SHARDS: u64 = 64;
+/// A core that looks for longer than this between two requests serves nobody.
+const MAX_BUSY_POLL: Duration = Duration::from_millis(10);
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -31,6 +34,12 @@ pub(super) const KEYS: &[Key] = &[
         takes: "1 to 64",
         default: "one per core",
         says: "Threads that serve, each with a ring of its own.",
+    },
+    Key {
+        name: "busy_poll",
+        takes: "seconds or `\"60us\"`, 0 to 10ms",
+        default: "`\"60us\"`",
+        says: "How long a shard without work looks for some at most before it sleeps, while what came last says that this is likely to pay; 0 always sleeps at once. A core that looks is busy; one that sleeps answers later, on a virtual machine by about 50 us.",
     },
     Key {
         name: "monitoring",
@@ -94,6 +103,7 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) struct Root {
     pub data: PathBuf,
     pub shards: usize,
+    pub busy_poll: Duration,
     pub monitoring: bool,
     pub iscsi: ReadIscsi,
     pub nbd: Option<ReadNbd>,
@@ -120,6 +130,12 @@ impl Root {
             .value("shards")
             .and_then(|value| value.integer(problems, "a number from 1 to 64", 1..=MAX_SHARDS))
             .unwrap_or_else(|| (machine.cores as u64).clamp(1, MAX_SHARDS));
+        let busy_poll = table
+            .value("busy_poll")
+            .and_then(|value| {
+                value.duration(problems, "a time from 0 to 10ms", Duration::ZERO..=MAX_BUSY_POLL)
+            })
+            .unwrap_or(ring::Options::default().look);
         let monitoring = table.value("monitoring").and_then(|value| value.boolean(problems)).unwrap_or(true);
         let iscsi = iscsi::read(problems, table.value("iscsi"));
         let nbd = nbd::read(problems, table.value("nbd"), &data);
@@ -131,13 +147,28 @@ impl Root {
         let pools = pool::read_all(problems, table.value("pool"), &data);
         let volumes = volume::read_all(problems, table.value("volume"), &data);
         let shards = usize::try_from(shards).unwrap_or(1);
-        Self { data, shards, monitoring, iscsi, nbd, nvme, http, munin, mail, alerts, pools, volumes }
+        Self {
+            data,
+            shards,
+            busy_poll,
+            monitoring,
+            iscsi,
+            nbd,
+            nvme,
+            http,
+            munin,
+            mail,
+            alerts,
+            pools,
+            volumes,
+        }
     }
 
     pub fn into_config(self) -> Config {
         Config {
             data: self.data,
             shards: self.shards,
+            busy_poll: self.busy_poll,
             monitoring: self.monitoring,
             iscsi: self.iscsi.iscsi,
             nbd: self.nbd.map(|read| read.nbd),

@@ -265,7 +265,7 @@ impl<'t> Value<'t> {
         takes: &str,
         range: RangeInclusive<Duration>,
     ) -> Option<Duration> {
-        let hint = "write seconds, or a whole number and ms, s, m or h";
+        let hint = "write seconds, or a whole number and us, ms, s, m or h";
         let time = match self.node.get_ref() {
             DeValue::Integer(integer) => {
                 unsigned(integer).map(Duration::from_secs).ok_or(QuantityError::NoNumber)

@@ -362,6 +362,7 @@ impl Figure {
             verify: self.verification().is_some(),
             fua: false,
             flush_every: self.number("fsync").or_else(|| self.number("fdatasync")).unwrap_or(0),
+            busy_poll: Duration::ZERO,
         }
     }
 }

@@ -58,6 +58,9 @@ pub struct Load {
     pub fua: bool,
     /// A flush after so many writes of a job; 0 is none.
     pub flush_every: u64,
+    /// How long a thread of the lab looks for answers at most before it sleeps.
+    #[serde(rename = "busy_poll_s", serialize_with = "seconds")]
+    pub busy_poll: Duration,
 }
 
 fn seconds<S: serde::Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
@@ -81,6 +84,7 @@ impl Default for Load {
             verify: false,
             fua: false,
             flush_every: 0,
+            busy_poll: ring::Options::default().look,
         }
     }
 }

@@ -156,23 +156,21 @@ impl Worker {
     async fn open_loop(&self) {
         let mut buffer = Buffer::new(self.load.block_size as usize);
         let ring = &self.common.ring;
+        let mut now = ring.now();
         while !self.stopped() {
             let due = {
                 let mut schedule = self.schedule.borrow_mut();
                 let Some(schedule) = schedule.as_mut() else { return };
-                schedule.next(ring.now())
+                schedule.next(now)
             };
-            loop {
-                let wait = due.since(ring.now());
-                if wait.is_zero() || self.stopped() {
-                    break;
-                }
-                ring.sleep(wait.min(NAP)).await;
+            while now < due && !self.stopped() {
+                ring.sleep_until(due.min(now + NAP)).await;
+                now = ring.now();
             }
             if self.stopped() {
                 return;
             }
-            (buffer, _) = self.one(due, buffer).await;
+            (buffer, now) = self.one(due, buffer).await;
         }
     }
 

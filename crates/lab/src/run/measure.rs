@@ -184,23 +184,23 @@ impl Threads {
         self.go.push(go);
         self.handles.push(std::thread::spawn(move || {
             let last = messages.clone();
-            let result =
-                Reactor::new(&ring::Options::default()).map_err(LabError::from).and_then(|reactor| {
-                    let ring = reactor.ring().clone();
-                    reactor.block_on(async move {
-                        let sessions = open(&ring, &part).await?;
-                        let Some((_, session)) = sessions.first() else { return Err(LabError::Thread) };
-                        let geometry = session.geometry();
-                        let journal = journal(&ring, &part, &geometry).await?;
-                        messages.send(Message::Ready(geometry, ring.now())).ok();
-                        let Some(start) = start.receive().await else { return Ok(Ended::default()) };
-                        let plan = Plan { start, stop: part.stop.clone(), run: part.run };
-                        let path = part.journal.clone().unwrap_or_default();
-                        let sink = |sample| drop(messages.send(Message::Sample(Box::new(sample))));
-                        let ended = drive(ring, part.load, sessions, plan, journal, sink).await;
-                        ended.map_err(|source| LabError::Journal { path, source })
-                    })
-                });
+            let options = ring::Options { look: part.load.busy_poll, ..ring::Options::default() };
+            let result = Reactor::new(&options).map_err(LabError::from).and_then(|reactor| {
+                let ring = reactor.ring().clone();
+                reactor.block_on(async move {
+                    let sessions = open(&ring, &part).await?;
+                    let Some((_, session)) = sessions.first() else { return Err(LabError::Thread) };
+                    let geometry = session.geometry();
+                    let journal = journal(&ring, &part, &geometry).await?;
+                    messages.send(Message::Ready(geometry, ring.now())).ok();
+                    let Some(start) = start.receive().await else { return Ok(Ended::default()) };
+                    let plan = Plan { start, stop: part.stop.clone(), run: part.run };
+                    let path = part.journal.clone().unwrap_or_default();
+                    let sink = |sample| drop(messages.send(Message::Sample(Box::new(sample))));
+                    let ended = drive(ring, part.load, sessions, plan, journal, sink).await;
+                    ended.map_err(|source| LabError::Journal { path, source })
+                })
+            });
             let message = match result {
                 Ok(ended) => Message::Ended(Box::new(ended)),
                 Err(error) => Message::Failed(error),

@@ -90,16 +90,6 @@ families! {
     Volume Gauge Bytes VOLUME_CAPACITY "fels_volume_capacity_bytes" ["volume"] "Capacity of volumes",
         "Bytes that initiators see.";
 
-    Layer Counter Count LAYER_OPERATIONS "fels_layer_operations_total" ["volume", "layer", "verb"]
-        "Operations of layers", "Operations that the layer ended.";
-    Layer Counter Bytes LAYER_BYTES "fels_layer_bytes_total" ["volume", "layer", "verb"] "Throughput of layers",
-        "Bytes that were read and written through the layer.";
-    Layer Histogram Seconds LAYER_LATENCY "fels_layer_latency_seconds" ["volume", "layer", "verb"] "Latency of layers",
-        "Time in the layer and all below it.";
-    Layer Gauge Count LAYER_IN_FLIGHT "fels_layer_in_flight" ["volume", "layer"] "Queue of layers",
-        "Requests that the layer has not ended yet.";
-    Layer Counter Count LAYER_ERRORS "fels_layer_errors_total" ["volume", "layer"] "Errors of layers",
-        "Operations that the layer ended with an error.";
     Layer Counter Seconds LAYER_TIME "fels_layer_time_seconds_total" ["volume", "layer"] "Time by layer",
         "Time that requests of the volume spent in the layer itself, without those below it.";
     Layer Gauge Ratio LAYER_SHARE "fels_layer_share_ratio" ["volume", "layer", "of"] "Share of layers",
@@ -213,11 +203,14 @@ families! {
     Process Counter Count RING_SUBMISSIONS "fels_ring_submissions_total" ["shard"] "Submissions to rings",
         "Operations that were handed to the kernel.";
     Process Counter Count RING_COMPLETIONS "fels_ring_completions_total" ["shard"] "Completions of rings",
-        "Operations that the kernel ended.";
+        "Operations that the kernel has ended.";
     Process Counter Count RING_ENTERS "fels_ring_enters_total" ["shard"] "Calls into the kernel",
         "System calls that a ring took.";
     Process Counter Count RING_SLEEPS "fels_ring_sleeps_total" ["shard"] "Sleeps of shards",
         "Times that the shard had nothing to do and slept.";
+    Process Counter Seconds BUSY_POLL "fels_shard_busy_poll_seconds_total" ["shard", "outcome"] "Busy polling of shards",
+        "Time in which the shard looked for something to do: with success (found), or in vain, and slept all the same (vain).",
+        scaled(plugin("fels_busy_poll", "system", "% of a core"), 100.0);
     Process Gauge Seconds UPTIME "fels_uptime_seconds" [] "Uptime", "Time since the node was started.",
         scaled(plugin("uptime", "system", "Days"), 1.0 / 86_400.0);
     Process Gauge Count BUILD "fels_build_info" ["version"] "Build", "1; the label says which build this is.";

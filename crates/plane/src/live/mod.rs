@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{File, Notify, Receiver, Ring, mailbox};
+use ring::{Activity, File, Notify, Receiver, Ring, mailbox};
 
 use crate::core::Offer;
 use crate::limits::{DESTROY_MOMENT, DRAIN_TIME};
@@ -92,6 +92,17 @@ pub struct Live {
     discovery: Authentication,
     busy: Cell<bool>,
     changed: Notify,
+}
+
+/// What one core has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CoreFigures {
+    /// Its number.
+    pub index: usize,
+    /// What it has asked of the kernel, and how it has waited.
+    pub activity: Activity,
+    /// Bytes of buffers that are in use.
+    pub buffer_bytes: usize,
 }
 
 /// The right to change something.
@@ -385,6 +396,18 @@ impl Live {
                 None => all.push(figures),
             }
         }
+        all
+    }
+
+    /// What every core has done, in their order.
+    pub async fn core_figures(shard: &Rc<Shard>) -> Vec<CoreFigures> {
+        let of_core = |shard: &Rc<Shard>| CoreFigures {
+            index: shard.index(),
+            activity: shard.ring().activity(),
+            buffer_bytes: ring::in_use(),
+        };
+        let mut all = on_every(shard, of_core).await;
+        all.sort_unstable_by_key(|core| core.index);
         all
     }
 

@@ -204,6 +204,7 @@ impl Channel {
         Figures {
             place: self.index,
             name: self.volume.name().to_owned(),
+            bytes: self.geometry().bytes(),
             verbs: self.meter.figures(),
             in_flight: in_flight.slots.iter().flatten().count(),
             busy: BTreeMap::from([(core, in_flight.busy.until(self.ring.turn_time()))]),

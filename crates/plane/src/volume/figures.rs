@@ -61,6 +61,8 @@ pub struct Figures {
     pub place: usize,
     /// Its name.
     pub name: String,
+    /// Bytes that initiators see.
+    pub bytes: u64,
     /// By [`crate::Verb`].
     pub verbs: meter::Figures,
     /// Requests under way.
@@ -79,6 +81,7 @@ impl Figures {
         Figures {
             place,
             name: name.to_owned(),
+            bytes: 0,
             verbs: meter::Figures::default(),
             in_flight: 0,
             busy: BTreeMap::new(),

@@ -15,6 +15,7 @@ const REFUSALS: &str = include_str!("refusals.txt");
 const EVERY_KEY: &str = r#"
 data = "/srv/fels"
 shards = 4
+busy_poll = "250us"
 monitoring = false
 [iscsi]
 listen = ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]
@@ -228,6 +229,11 @@ fn every_key_of_the_node_and_of_iscsi_is_read() {
     assert_eq!(config.data, Path::new("/srv/fels"));
     assert_eq!(config.shards, 4);
     assert!(!config.monitoring && read("").monitoring);
+    let microseconds = |config: &Config| config.busy_poll.as_micros();
+    assert_eq!(
+        (microseconds(&config), microseconds(&read("")), microseconds(&read("busy_poll = 0"))),
+        (250, 60, 0)
+    );
     let listen: Vec<_> = config.iscsi.listen.iter().map(ToString::to_string).collect();
     assert_eq!(listen, ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]);
     assert_eq!(config.iscsi.nop_interval, Some(Duration::from_secs(30)));

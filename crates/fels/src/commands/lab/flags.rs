@@ -93,6 +93,9 @@ pub struct LoadFlags {
     /// Threads of the lab; the smaller of jobs and cores if not given
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
+    /// How long a thread looks for answers at most before it sleeps, such as 60us; 0s always sleeps at once
+    #[arg(long, value_name = "SPAN", value_parser = span)]
+    busy_poll: Option<Duration>,
     /// The same seed asks for the same operations
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -129,9 +132,9 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     value.ok_or_else(|| "write it as 4096, 4k, 1m or 10g".to_owned())
 }
 
-/// A span of time in seconds, or with ms, s, m or h.
+/// A span of time in seconds, or with us, ms, s, m or h.
 pub fn span(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
+    let units = [("us", 0.000_001), ("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)];
     let found = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
     let value = found.and_then(|(number, seconds)| Some(number.parse::<f64>().ok()? * seconds));
     value
@@ -238,6 +241,7 @@ impl LoadFlags {
             flush_every: self.flush_every,
             fua: self.fua,
             seed: self.seed,
+            busy_poll: self.busy_poll.unwrap_or(load.busy_poll),
             ..load.clone()
         }
     }
@@ -251,7 +255,10 @@ mod tests {
     fn sizes_and_spans_are_read_as_people_write_them() {
         assert_eq!((bytes("4k"), bytes("1GiB"), bytes("512")), (Ok(4096), Ok(1 << 30), Ok(512)));
         assert!(bytes("k").is_err() && bytes("-1").is_err() && bytes("99999999999t").is_err());
-        assert_eq!(span("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(
+            (span("500ms"), span("60us")),
+            (Ok(Duration::from_millis(500)), Ok(Duration::from_micros(60)))
+        );
         assert_eq!((span("2m"), span("30")), (Ok(Duration::from_secs(120)), Ok(Duration::from_secs(30))));
         assert!(span("-1s").is_err() && span("x").is_err() && span("nan").is_err());
     }

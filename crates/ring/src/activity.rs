@@ -1,0 +1,27 @@
+//! What a core has asked of its kernel, and how it has waited.
+
+use std::time::Duration;
+
+/// Counted since the ring was made. Of a simulated ring all is zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Activity {
+    /// Operations that were handed to the kernel.
+    pub submissions: u64,
+    /// Operations that the kernel has ended.
+    pub completions: u64,
+    /// Calls of `io_uring_enter`.
+    pub enters: u64,
+    /// Those of them in which the core may have slept.
+    pub sleeps: u64,
+    /// Time in which the core looked for something to do, and found it before it slept.
+    pub looked: Duration,
+    /// Time in which it looked, and slept all the same.
+    pub looked_in_vain: Duration,
+}
+
+impl Activity {
+    /// A look of this length has ended; `found`: with no sleep after it.
+    pub(crate) fn count_look(&mut self, span: Duration, found: bool) {
+        *if found { &mut self.looked } else { &mut self.looked_in_vain } += span;
+    }
+}
