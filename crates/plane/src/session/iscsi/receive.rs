@@ -181,8 +181,8 @@ impl Incoming<'_> {
         }
     }
 
-    /// Receives the data segment to `start` in `buffer` and checks its digest.
-    async fn receive_data(&mut self, buffer: Buffer, start: usize) -> Result<Buffer, End> {
+    /// Receives the data segment to `start` in `buffer` and checks its digest, unless that `is_checked`.
+    async fn receive_data(&mut self, buffer: Buffer, start: usize, is_checked: bool) -> Result<Buffer, End> {
         let end = start + self.length;
         let buffer = self.reader.fill(buffer, start, end).await?;
         let mut pad = [0; 3];
@@ -191,15 +191,37 @@ impl Incoming<'_> {
         if self.connection.framing().data_digest && self.length > 0 {
             let mut digest = [0; 4];
             self.reader.exact(&mut digest).await?;
-            let mut crc = Crc32c::new();
-            crc.update(&buffer[start..end]);
-            crc.update(pad);
-            if digest != crc.wire() {
-                self.reject(RejectReason::DATA_DIGEST_ERROR);
-                return Err(End::Digest("data"));
+            if !is_checked {
+                let mut crc = Crc32c::new();
+                crc.update(&buffer[start..end]);
+                crc.update(pad);
+                self.check_digest(&crc, &digest)?;
             }
         }
         Ok(buffer)
+    }
+
+    /// Whether all of the data segment has been received already; its digest is right then.
+    fn is_received(&self) -> Result<bool, End> {
+        let digest = self.connection.framing().data_digest_length(self.length);
+        if digest == 0 {
+            return Ok(self.reader.received(self.length).is_some());
+        }
+        let padded = self.length + padding(self.length);
+        let Some(received) = self.reader.received(padded + digest) else { return Ok(false) };
+        let (data, digest) = received.split_at(padded);
+        let mut crc = Crc32c::new();
+        crc.update(data);
+        self.check_digest(&crc, digest)?;
+        Ok(true)
+    }
+
+    fn check_digest(&self, crc: &Crc32c, digest: &[u8]) -> Result<(), End> {
+        if digest == crc.wire() {
+            return Ok(());
+        }
+        self.reject(RejectReason::DATA_DIGEST_ERROR);
+        Err(End::Digest("data"))
     }
 
     /// Takes the data segment and forgets it.
@@ -231,8 +253,8 @@ impl Incoming<'_> {
         if ignored || session.is_closing() {
             return self.skip().await;
         }
-        if is_final
-            && !(self.length > 0 && self.connection.framing().data_digest)
+        let is_checked = is_final && self.is_received()?;
+        if is_checked
             && let Some(data) = self.reader.received(self.length)
             && session.at_once(self.connection, command, data)
         {
@@ -242,7 +264,7 @@ impl Incoming<'_> {
         }
         let unsolicited = (!is_final).then(|| expected.min(parameters.first_burst_length));
         let size = if writes { first_buffer(self.length, unsolicited, expected)? } else { 0 };
-        let buffer = self.receive_data(Buffer::new(size), 0).await?;
+        let buffer = self.receive_data(Buffer::new(size), 0, is_checked).await?;
         if session.tasks(|tasks| tasks.has_tag(command.initiator_task_tag)) {
             self.reject(RejectReason::TASK_IN_PROGRESS);
             if !command.immediate.0 {
@@ -287,7 +309,7 @@ impl Incoming<'_> {
     async fn data(&mut self, pdu: &DataOut) -> Result<(), End> {
         match self.session.expect_data(self.connection, pdu, self.length) {
             Ok(Some(Destination { id, buffer, start })) => {
-                let buffer = self.receive_data(buffer, start).await?;
+                let buffer = self.receive_data(buffer, start, false).await?;
                 self.session.take_data(id, buffer);
                 Ok(())
             }
@@ -313,7 +335,7 @@ impl Incoming<'_> {
         if !has_memory(self.length) {
             return Err(End::Memory);
         }
-        let data = self.receive_data(Buffer::new(self.length), 0).await?;
+        let data = self.receive_data(Buffer::new(self.length), 0, false).await?;
         let item = Item::Ping(self.connection.clone(), *nop, data);
         self.order(nop.immediate.0, nop.cmd_sn, item);
         Ok(())
@@ -324,7 +346,7 @@ impl Incoming<'_> {
             self.reject(RejectReason::INVALID_PDU_FIELD);
             return Err(End::TooLong { found: self.length, limit: TEXT_SEGMENT_BYTES });
         }
-        let text = self.receive_data(Buffer::new(self.length), 0).await?;
+        let text = self.receive_data(Buffer::new(self.length), 0, false).await?;
         let item = Item::Text(self.connection.clone(), *request, text.to_vec());
         self.order(request.immediate.0, request.cmd_sn, item);
         Ok(())

@@ -268,6 +268,31 @@ fn a_wrong_data_digest_is_rejected_and_ends_the_connection() {
     });
 }
 
+/// A write whose data has come already is done where it was received, any other one is received first.
+#[test]
+fn a_write_with_a_wrong_data_digest_changes_nothing_however_it_comes() {
+    for whole in [true, false] {
+        play(move |bed| async move {
+            let peer = bed.log_in("DataDigest=CRC32C").await;
+            let (old, new) = (pattern(1, 4 * KIB), pattern(2, 4 * KIB));
+            peer.command(&Scsi::write(3, 8).with(&old)).await;
+            assert_eq!(next!(peer, ScsiResponse).0.status, 0);
+            let (_, mut bytes) = peer.encode_command(&Scsi::write(3, 8).with(&new));
+            *bytes.last_mut().unwrap() ^= 1;
+            let (first, rest) = bytes.split_at(if whole { bytes.len() } else { 100 });
+            peer.send_bytes(first).await;
+            if !whole {
+                bed.pass(std::time::Duration::from_millis(100)).await;
+                peer.send_bytes(rest).await;
+            }
+            let last = peer.ends().await;
+            let expected = RejectReason::DATA_DIGEST_ERROR;
+            assert!(matches!(last[..], [TargetPdu::Reject(reject)] if reject.reason == expected), "{last:?}");
+            assert_eq!(bed.log_in("").await.read(3, 8).await, old, "{whole}");
+        });
+    }
+}
+
 #[test]
 fn a_pdu_with_more_data_than_was_agreed_is_rejected_and_ends_the_connection() {
     play(|bed| async move {

@@ -338,6 +338,13 @@ impl Peer {
 
     /// Sends a command; gives its tag.
     pub async fn command(&self, scsi: &Scsi) -> u32 {
+        let (tag, bytes) = self.encode_command(scsi);
+        self.send_bytes(&bytes).await;
+        tag
+    }
+
+    /// A command as it goes out, and its tag.
+    pub fn encode_command(&self, scsi: &Scsi) -> (u32, Vec<u8>) {
         let tag = scsi.tag.unwrap_or_else(|| self.next_tag());
         let pdu = ScsiCommand {
             immediate: Immediate(scsi.immediate),
@@ -349,8 +356,7 @@ impl Peer {
             cdb: scsi.cdb,
             ..ScsiCommand::default()
         };
-        self.send(InitiatorPdu::ScsiCommand(pdu), &scsi.data).await;
-        tag
+        (tag, self.encode(InitiatorPdu::ScsiCommand(pdu), &scsi.data))
     }
 
     fn number(&self, immediate: bool) -> SerialNumber {
