@@ -19,7 +19,7 @@ use crate::handle::own;
 use crate::op::{Keep, OpKey, Operation, Orphan, Table};
 use crate::sim::{Afar, Driver as Simulated};
 use crate::unix;
-use crate::uring::{Uring, Wait, checked};
+use crate::uring::{Look, Uring, Wait, checked};
 
 /// Connections that the kernel may hold for us before they are accepted.
 const BACKLOG: i32 = 4096;
@@ -66,10 +66,10 @@ impl Driver {
     }
 
     /// See [`Uring::look`]; a simulated world has nothing to look at.
-    pub(crate) fn look(&self, span: Duration, told: impl Fn() -> bool) -> bool {
+    pub(crate) fn look(&self, span: Duration, told: impl Fn() -> bool) -> Look {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().look(span, told),
-            Driver::Simulated(_) => false,
+            Driver::Simulated(_) => Look { found: false, lasted: span },
         }
     }
 
@@ -93,7 +93,7 @@ impl Driver {
             Driver::Kernel(uring) => {
                 uring
                     .borrow_mut()
-                    .turn(wait, |key, result, flags| orphans.extend(table.complete(key, result, flags)));
+                    .turn(wait, |key, completion| orphans.extend(table.complete(key, completion)));
             }
             Driver::Simulated(world) => world.turn(table, orphans),
         }

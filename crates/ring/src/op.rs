@@ -2,11 +2,13 @@
 //! to completion: dropping the caller's future only abandons the result, and [`Table::complete`] is the one place
 //! where the belongings of an abandoned operation are let go.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::task::Waker;
+use std::task::{Poll, Waker};
 
 use crate::buffer::Buffer;
+use crate::chunk::Chunk;
 use crate::handle::Handle;
 use crate::send_list::SendList;
 
@@ -50,6 +52,8 @@ pub(crate) enum Operation {
     },
     /// Into a buffer of the driver's choice.
     Receive,
+    /// The same again and again, until it ends by itself, as it may at any time, or is cancelled.
+    KeepReceiving,
     /// Into the buffer from `start`.
     ReceiveInto {
         start: usize,
@@ -59,6 +63,13 @@ pub(crate) enum Operation {
     Send,
 }
 
+impl Operation {
+    /// Whether it takes bytes from a connection.
+    pub(crate) fn receives(self) -> bool {
+        matches!(self, Operation::Receive | Operation::KeepReceiving | Operation::ReceiveInto { .. })
+    }
+}
+
 /// What an operation owns while it is in flight, beside its handle.
 pub(crate) enum Keep {
     Nothing,
@@ -66,6 +77,25 @@ pub(crate) enum Keep {
     List(Box<SendList>),
     Address(Box<libc::sockaddr_storage>),
 }
+
+/// What a driver says of an operation: the kernel's result (negative: an errno) and flags; `more`: it goes on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Completion {
+    pub(crate) result: i32,
+    pub(crate) flags: u32,
+    pub(crate) more: bool,
+}
+
+/// What an operation that stands has brought and nobody has taken yet.
+pub(crate) enum Came {
+    /// As the driver said it: received bytes are in a buffer of the driver's.
+    Here { result: i32, flags: u32 },
+    /// Received bytes that had to make room.
+    Moved(Chunk),
+}
+
+/// So much of what one operation has brought may wait to be taken before it is asked to end.
+const MOST_WAITING: usize = 16;
 
 /// How an operation ended: the kernel's result (negative: an errno) and flags, and its belongings.
 pub(crate) struct Outcome {
@@ -98,8 +128,26 @@ impl OpKey {
 enum State {
     Free,
     Waiting(Option<Waker>),
-    Done { result: i32, flags: u32 },
+    Done {
+        result: i32,
+        flags: u32,
+    },
+    /// It has many completions.
+    Standing {
+        waker: Option<Waker>,
+        came: VecDeque<Came>,
+        ended: bool,
+    },
     Abandoned,
+}
+
+impl State {
+    fn new(operation: Operation) -> State {
+        match operation {
+            Operation::KeepReceiving => State::Standing { waker: None, came: VecDeque::new(), ended: false },
+            _ => State::Waiting(None),
+        }
+    }
 }
 
 struct Slot {
@@ -116,6 +164,8 @@ pub(crate) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
     in_flight: usize,
+    /// Standing operations of which too much waits to be taken: they are to be ended.
+    crowded: Vec<OpKey>,
 }
 
 /// What the driver has to clean up after an operation that nobody waited for.
@@ -141,7 +191,7 @@ impl Table {
             u32::try_from(self.slots.len() - 1).expect("fewer than 2^32 operations in flight")
         });
         let slot = &mut self.slots[index as usize];
-        slot.state = State::Waiting(None);
+        slot.state = State::new(operation);
         slot.operation = operation;
         slot.handle = Some(handle);
         slot.keep = keep;
@@ -168,27 +218,70 @@ impl Table {
     }
 
     /// Takes in a completion: wakes who waits, or hands back what an abandoned operation leaves.
-    pub(crate) fn complete(&mut self, key: OpKey, result: i32, flags: u32) -> Option<Orphan> {
+    pub(crate) fn complete(&mut self, key: OpKey, completion: Completion) -> Option<Orphan> {
+        let Completion { result, flags, more } = completion;
         let slot = self.slot(key)?;
-        match std::mem::replace(&mut slot.state, State::Done { result, flags }) {
+        match &mut slot.state {
             State::Waiting(waker) => {
-                if let Some(waker) = waker {
+                if let Some(waker) = waker.take() {
                     waker.wake();
                 }
-                self.in_flight -= 1;
-                None
+                slot.state = State::Done { result, flags };
+            }
+            State::Standing { waker, came, ended } => {
+                came.push_back(Came::Here { result, flags });
+                *ended = !more;
+                if let Some(waker) = waker.take() {
+                    waker.wake();
+                }
+                if more {
+                    if came.len() == MOST_WAITING {
+                        self.crowded.push(key);
+                    }
+                    return None;
+                }
             }
             State::Abandoned => {
                 let operation = slot.operation;
-                let belongings = self.release(key);
-                self.in_flight -= 1;
-                Some(Orphan { operation, result, flags, _belongings: belongings })
+                let belongings = if more { (None, Keep::Nothing) } else { self.release(key) };
+                self.in_flight -= usize::from(!more);
+                return Some(Orphan { operation, result, flags, _belongings: belongings });
             }
-            other => {
-                slot.state = other;
-                None
-            }
+            State::Free | State::Done { .. } => return None,
         }
+        self.in_flight -= 1;
+        None
+    }
+
+    /// One of the standing operations that are to be ended.
+    pub(crate) fn crowded(&mut self) -> Option<OpKey> {
+        self.crowded.pop()
+    }
+
+    /// What a standing operation has brought next. None when it has ended and all is taken: its name is nobody's then.
+    pub(crate) fn next(&mut self, key: OpKey, by: &Waker) -> Poll<Option<Came>> {
+        let Some(Slot { state: State::Standing { waker, came, ended }, .. }) = self.slot(key) else {
+            return Poll::Ready(None);
+        };
+        if let Some(came) = came.pop_front() {
+            return Poll::Ready(Some(came));
+        }
+        if !*ended {
+            *waker = Some(by.clone());
+            return Poll::Pending;
+        }
+        // Who asks has the handle, too: it is not closed here.
+        self.release(key);
+        Poll::Ready(None)
+    }
+
+    /// All that standing operations have brought and nobody has taken.
+    pub(crate) fn waiting(&mut self) -> impl Iterator<Item = &mut Came> {
+        let standing = self.slots.iter_mut().filter_map(|slot| match &mut slot.state {
+            State::Standing { came, .. } => Some(came),
+            _ => None,
+        });
+        standing.flatten()
     }
 
     /// The outcome when it is there; else remembers whom to wake.
@@ -215,6 +308,12 @@ impl Table {
                 slot.state = State::Abandoned;
                 Abandoned::InFlight(slot.operation)
             }
+            State::Standing { ref mut came, ended, .. } => {
+                let came = std::mem::take(came);
+                slot.state = State::Abandoned;
+                let belongings = ended.then(|| self.release(key));
+                Abandoned::Standing { came, is_in_flight: !ended, _belongings: belongings }
+            }
             State::Free | State::Abandoned => Abandoned::Nothing,
         }
     }
@@ -234,4 +333,11 @@ pub(crate) enum Abandoned {
     Nothing,
     InFlight(Operation),
     Completed(Orphan),
+    /// A standing operation, with what it has brought.
+    Standing {
+        came: VecDeque<Came>,
+        is_in_flight: bool,
+        /// Let go outside of the table's borrow.
+        _belongings: Option<(Option<Rc<Handle>>, Keep)>,
+    },
 }

@@ -11,11 +11,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activity::Activity;
+use crate::buffer::Buffer;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
 use crate::handle::Handle;
-use crate::op::{Abandoned, Keep, OpKey, Operation, Orphan, Outcome, Table};
+use crate::op::{Abandoned, Came, Keep, OpKey, Operation, Orphan, Outcome, Table};
 use crate::patience::Patience;
 use crate::pooled::PooledFuture;
 use crate::remote::{Remote, bell, enter};
@@ -178,22 +179,23 @@ impl Ring {
         let start = inner.driver.now();
         let left = deadline.map(|deadline| deadline.since(start));
         let mut patience = inner.patience.borrow_mut();
-        let look = patience.look().min(left.unwrap_or(Duration::MAX));
-        let found = !look.is_zero() && inner.driver.look(look, || inner.executor.is_told());
-        // When the deadline came first there is nothing to sleep for, and of completions nothing to learn.
-        if found || left == Some(look) {
-            if !look.is_zero() {
-                let looked = inner.driver.now().since(start);
-                inner.driver.count_look(looked, true);
-                if found {
-                    patience.learn(looked, true, true);
-                }
+        let most = patience.look().min(left.unwrap_or(Duration::MAX));
+        // When the deadline comes first there is nothing to sleep for, and of completions nothing to learn.
+        let is_due = left == Some(most);
+        let look = (!most.is_zero()).then(|| inner.driver.look(most, || inner.executor.is_told()));
+        if let Some(look) = &look {
+            inner.driver.count_look(look.lasted, look.found || is_due);
+            if look.found {
+                patience.learn(look.lasted, true, true);
+                return self.look(Wait::No);
             }
+        }
+        if is_due {
             return self.look(Wait::No);
         }
-        inner.driver.count_look(look, false);
-        self.look(left.map_or(Wait::Forever, |left| Wait::For(left.saturating_sub(look))));
-        patience.learn(inner.driver.now().since(start), !look.is_zero(), false);
+        let looked = look.map_or(Duration::ZERO, |look| look.lasted);
+        self.look(left.map_or(Wait::Forever, |left| Wait::For(left.saturating_sub(looked))));
+        patience.learn(inner.driver.now().since(start), !most.is_zero(), false);
     }
 
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.
@@ -283,6 +285,9 @@ impl Ring {
         {
             let table = &mut *self.0.table.borrow_mut();
             self.0.driver.turn(wait, table, &mut orphans);
+            while let Some(key) = table.crowded() {
+                self.0.driver.cancel(key);
+            }
         }
         for orphan in orphans {
             self.clean_up(&orphan);
@@ -293,7 +298,7 @@ impl Ring {
     fn clean_up(&self, orphan: &Orphan) {
         match orphan.operation {
             Operation::Accept if orphan.result >= 0 => self.close(orphan.result),
-            Operation::Receive => drop(self.0.driver.chunk(orphan.result, orphan.flags)),
+            Operation::Receive | Operation::KeepReceiving => drop(self.chunk(orphan.result, orphan.flags)),
             _ => {}
         }
     }
@@ -313,7 +318,35 @@ impl Ring {
                 | Operation::Send,
             ) => self.0.driver.cancel(key),
             Abandoned::InFlight(_) => {}
+            Abandoned::Standing { came, is_in_flight, .. } => {
+                for came in came {
+                    if let Came::Here { result, flags } = came {
+                        drop(self.chunk(result, flags));
+                    }
+                }
+                if is_in_flight {
+                    self.0.driver.cancel(key);
+                }
+            }
         }
+    }
+
+    /// A receive found no buffer: one more goes round, or those are emptied that nobody has taken. False when those
+    /// that were taken have to come back first, which they do within a turn.
+    pub(crate) fn make_room(&self) -> bool {
+        if self.0.driver.widen() {
+            return true;
+        }
+        let mut is_made = false;
+        for came in self.0.table.borrow_mut().waiting() {
+            if let Came::Here { result, flags } = *came
+                && let Some(chunk) = self.chunk(result, flags)
+            {
+                *came = Came::Moved(Chunk::owned(Buffer::copy_of(&chunk)));
+                is_made = true;
+            }
+        }
+        is_made
     }
 
     pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {
@@ -350,6 +383,28 @@ impl Future for Op {
                 Poll::Ready(outcome)
             }
             None => Poll::Pending,
+        }
+    }
+}
+
+impl Op {
+    /// What a standing operation has brought next; none when it has ended.
+    pub(crate) async fn next(&mut self) -> Option<Came> {
+        poll_fn(|context| {
+            let Some(key) = self.key else { return Poll::Ready(None) };
+            let next = self.ring.0.table.borrow_mut().next(key, context.waker());
+            if matches!(next, Poll::Ready(None)) {
+                self.key = None;
+            }
+            next
+        })
+        .await
+    }
+
+    /// Lets a standing operation end. What it has brought is still to be taken.
+    pub(crate) fn cancel(&self) {
+        if let Some(key) = self.key {
+            self.ring.0.driver.cancel(key);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::congestion::CongestionControl;
 use crate::file::count;
 use crate::handle::Handle;
 use crate::op::{Keep, Operation};
-use crate::ring::Ring;
+use crate::ring::{Op, Ring};
 use crate::send_list::{MAX_SEGMENTS, SendList};
 use crate::sim::Afar;
 
@@ -131,19 +131,30 @@ impl Socket {
         loop {
             let outcome = ring.submit(&self.0, Operation::Receive, Keep::Nothing).await;
             match count(&outcome) {
-                Ok(_) => {
-                    let chunk = ring.chunk(outcome.result, outcome.flags);
-                    return Ok(chunk.unwrap_or_else(|| Chunk::owned(Buffer::empty())));
-                }
+                Ok(_) => return Ok(self.chunk(outcome.result, outcome.flags)),
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    // When all receive buffers are in use this moment, they come back within a turn.
-                    if !ring.0.driver.widen() {
-                        ring.sleep(Duration::from_micros(100)).await;
-                    }
+                    self.wait_for_room().await;
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// A receive found no buffer.
+    pub(crate) async fn wait_for_room(&self) {
+        let ring = self.0.ring();
+        if !ring.make_room() {
+            ring.sleep(Duration::from_micros(100)).await;
+        }
+    }
+
+    /// A receive that stands: see [`crate::Inflow`].
+    pub(crate) fn keep_receiving(&self) -> Op {
+        self.0.ring().submit(&self.0, Operation::KeepReceiving, Keep::Nothing)
+    }
+
+    pub(crate) fn chunk(&self, result: i32, flags: u32) -> Chunk {
+        self.0.ring().chunk(result, flags).unwrap_or_else(|| Chunk::owned(Buffer::empty()))
     }
 
     /// Bytes into `buffer` from `start`, as many as have come; 0 at the end of the stream.

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{IoUring, cqueue, opcode, squeue};
+use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::activity::Activity;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
-use crate::op::{Allocate, Keep, OpKey, Operation};
+use crate::op::{Allocate, Completion, Keep, OpKey, Operation};
 use crate::provided::{GROUP, Provided};
 use crate::ring::{Options, StartError};
 
@@ -44,6 +44,14 @@ pub(crate) enum Wait {
     For(Duration),
     /// Until something completes.
     Forever,
+}
+
+/// What a look came to.
+pub(crate) struct Look {
+    /// There is something to take in, or somebody called.
+    pub(crate) found: bool,
+    /// Without what it took to hand over what was to be submitted.
+    pub(crate) lasted: Duration,
 }
 
 impl Uring {
@@ -92,9 +100,19 @@ impl Uring {
         self.kernel.submit()
     }
 
+    /// Hands over what is in the queue, and lets the kernel do its deferred work: what has come meanwhile is received by
+    /// the same call.
+    fn exchange(&mut self) -> io::Result<usize> {
+        self.activity.enters += 1;
+        let count = self.kernel.submission().len() as u32;
+        let none = None::<&libc::sigset_t>;
+        // SAFETY: no pointers; what is handed over is kept, see `push`.
+        unsafe { self.kernel.submitter().enter(count, 0, EnterFlags::GETEVENTS.bits(), none) }
+    }
+
     pub(crate) fn submit(&mut self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
         let entry = entry(operation, Fd(descriptor), keep).user_data(key.to_bits());
-        if matches!(operation, Operation::Receive | Operation::ReceiveInto { .. }) {
+        if operation.receives() {
             self.receives.push(entry);
             return;
         }
@@ -131,38 +149,39 @@ impl Uring {
     }
 
     /// Hands over what is to be submitted, then looks until something can be taken in, at most for `span`, or until
-    /// `told` says that somebody called. True when there is something.
-    pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> bool {
+    /// `told` says that somebody called.
+    pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> Look {
         if self.gather() {
-            self.hand_over().ok();
+            self.exchange().ok();
         }
         // Completions come only when the kernel is entered; until then its deferred work shows as a flag. Nothing is
         // written meanwhile: flags and counters share a line, for which two cores would quarrel.
         if !self.kernel.completion().is_empty() {
-            return true;
+            return Look { found: true, lasted: Duration::ZERO };
         }
         let submission = self.kernel.submission();
         let start = Instant::monotonic();
         loop {
             for _ in 0..LOOKS {
                 if submission.taskrun() || submission.cq_overflow() || told() {
-                    return true;
+                    return Look { found: true, lasted: Instant::monotonic().since(start) };
                 }
                 std::hint::spin_loop();
             }
-            if Instant::monotonic().since(start) >= span {
-                return false;
+            let lasted = Instant::monotonic().since(start);
+            if lasted >= span {
+                return Look { found: false, lasted };
             }
         }
     }
 
     /// Submits, waits as told, and passes each completion to `complete`.
-    pub(crate) fn turn(&mut self, wait: Wait, mut complete: impl FnMut(OpKey, i32, u32)) {
+    pub(crate) fn turn(&mut self, wait: Wait, mut complete: impl FnMut(OpKey, Completion)) {
         self.transfers = 0;
         let any = self.gather();
         let entered = match wait {
             Wait::No if !any && !self.is_deferred() => Ok(0),
-            Wait::No => self.hand_over(),
+            Wait::No => self.exchange(),
             Wait::Forever => {
                 self.count_sleep();
                 self.kernel.submit_and_wait(1)
@@ -182,11 +201,13 @@ impl Uring {
         let mut bell = None;
         let completions = self.kernel.completion();
         self.activity.completions += completions.len() as u64;
-        for completion in completions {
-            match completion.user_data() {
+        for entry in completions {
+            let (result, flags) = (entry.result(), entry.flags());
+            let more = cqueue::more(flags);
+            match entry.user_data() {
                 NOBODY => {}
-                BELL => bell = Some(cqueue::more(completion.flags())),
-                key => complete(OpKey::from_bits(key), completion.result(), completion.flags()),
+                BELL => bell = Some(more),
+                key => complete(OpKey::from_bits(key), Completion { result, flags, more }),
             }
         }
         if let Some(still_watched) = bell {
@@ -209,7 +230,7 @@ impl Uring {
         self.provided.widen()
     }
 
-    /// The received bytes that a completion of [`Operation::Receive`] speaks of.
+    /// The received bytes that a completion of [`Operation::Receive`] or [`Operation::KeepReceiving`] speaks of.
     pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {
         let id = cqueue::buffer_select(flags)?;
         Some(Chunk::provided(self.provided.clone(), id, usize::try_from(result).unwrap_or(0)))
@@ -252,6 +273,7 @@ fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
             .buf_group(GROUP)
             .build()
             .flags(squeue::Flags::BUFFER_SELECT),
+        (Operation::KeepReceiving, _) => opcode::RecvMulti::new(fd, GROUP).build(),
         (Operation::ReceiveInto { start, end }, Keep::Buffer(buffer)) => {
             let part = &mut buffer[start..end];
             opcode::Recv::new(fd, part.as_mut_ptr(), part.len() as u32).build()
@@ -281,7 +303,7 @@ mod tests {
     fn an_answer_goes_before_a_receive_and_a_receive_before_its_end() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut driver = Uring::new(&Options::default(), crate::remote::bell().unwrap()).unwrap();
-        driver.turn(Wait::No, |_, _, _| {});
+        driver.turn(Wait::No, |_, _| {});
         let [receive, send, given_up] = [1, 2, 3].map(OpKey::from_bits);
         let mut list = crate::SendList::new();
         list.push_bytes(b"answer");
@@ -291,15 +313,15 @@ mod tests {
         assert_eq!((driver.kernel.submission().len(), driver.receives.len()), (1, 1));
         let mut done = Vec::new();
         while done.len() < 2 {
-            driver.turn(Wait::Forever, |key, result, _| done.push((key, result)));
+            driver.turn(Wait::Forever, |key, completion| done.push((key, completion.result)));
         }
         assert_eq!(done, [(send, 6), (receive, 6)], "sent first, the receive finds it");
         driver.submit(given_up, Operation::Receive, ours.as_raw_fd(), &mut Keep::Nothing);
         driver.cancel(given_up);
         let mut result = 0;
-        driver.turn(Wait::For(Duration::from_secs(5)), |_, code, _| result = code);
+        driver.turn(Wait::For(Duration::from_secs(5)), |_, completion| result = completion.result);
         assert_eq!(result, -libc::ECANCELED);
-        assert!(!driver.look(Duration::ZERO, || false), "nothing is left over");
+        assert!(!driver.look(Duration::ZERO, || false).found, "nothing is left over");
     }
 
     #[test]
@@ -310,7 +332,7 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let options = Options { entries: 64, ..Options::default() };
         let mut driver = Uring::new(&options, crate::remote::bell().unwrap()).unwrap();
-        driver.turn(Wait::No, |_, _, _| {});
+        driver.turn(Wait::No, |_, _| {});
         let mut buffers: Vec<Keep> = (0..32).map(|_| Keep::Buffer(Buffer::new(4096))).collect();
         for _ in 0..2 {
             let mut queued = Vec::new();
@@ -323,8 +345,8 @@ mod tests {
             assert_eq!((queued[14], queued[15], queued[30], queued[31]), (7, 0, 15, 0));
             let mut done = 0;
             while done < buffers.len() {
-                driver.turn(Wait::Forever, |_, result, _| {
-                    assert_eq!(result, 4096);
+                driver.turn(Wait::Forever, |_, completion| {
+                    assert_eq!(completion.result, 4096);
                     done += 1;
                 });
             }

@@ -278,8 +278,18 @@ impl<'t> Value<'t> {
         };
         match time {
             Ok(time) if range.contains(&time) => Some(time),
-            Ok(_) => {
-                problems.add(self.span(), format!("`{}` takes {takes}", self.name));
+            Ok(time) => {
+                let refusal = format!("`{}` takes {takes}", self.name);
+                match self.node.get_ref() {
+                    DeValue::Integer(number) if time > *range.end() => {
+                        let number = number.as_str();
+                        let hint = format!(
+                            "a number alone is of seconds; with a unit it is a text: \"{number}us\", \"{number}ms\""
+                        );
+                        problems.add_hint(self.span(), refusal, hint);
+                    }
+                    _ => problems.add(self.span(), refusal),
+                }
                 None
             }
             Err(why) => {

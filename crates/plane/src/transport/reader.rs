@@ -7,11 +7,13 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use ring::{Buffer, Chunk, Instant, Ring, Socket};
+use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket};
 
 /// From here on a piece is received straight into its buffer, in bytes: below it the extra system call costs more
 /// than the copy.
 const DIRECT: usize = 8 << 10;
+/// The same while a receive stands, which has to be ended first.
+const DIRECT_INSTEAD: usize = 32 << 10;
 
 /// Why nothing more comes.
 #[derive(Debug, thiserror::Error)]
@@ -30,7 +32,7 @@ pub enum Gone {
 /// The receiving half of a connection.
 pub struct Reader {
     ring: Ring,
-    socket: Socket,
+    inflow: Inflow,
     chunk: Option<Chunk>,
     position: usize,
     last: Rc<Cell<Instant>>,
@@ -39,8 +41,17 @@ pub struct Reader {
 impl Reader {
     /// Nothing received yet.
     pub fn new(ring: Ring, socket: Socket) -> Reader {
+        Reader::of(ring, Inflow::new(socket))
+    }
+
+    /// One whose connection is to be handed on, see [`Reader::into_parts`].
+    pub fn to_hand_on(ring: Ring, socket: Socket) -> Reader {
+        Reader::of(ring, Inflow::one_by_one(socket))
+    }
+
+    fn of(ring: Ring, inflow: Inflow) -> Reader {
         let last = Rc::new(Cell::new(ring.now()));
-        Reader { ring, socket, chunk: None, position: 0, last }
+        Reader { ring, inflow, chunk: None, position: 0, last }
     }
 
     /// When something last came; for those who watch the connection.
@@ -72,7 +83,11 @@ impl Reader {
 
     async fn more(&mut self) -> Result<(), Gone> {
         self.chunk = None;
-        let chunk = self.socket.receive().await?;
+        let chunk = self.inflow.next().await?;
+        self.take(chunk)
+    }
+
+    fn take(&mut self, chunk: Chunk) -> Result<(), Gone> {
         self.last.set(self.ring.turn_time());
         if chunk.is_empty() {
             return Err(Gone::Torn);
@@ -135,11 +150,16 @@ impl Reader {
             if at == end {
                 return Ok(buffer);
             }
-            if end - at < DIRECT {
+            let least = if self.inflow.stands() { DIRECT_INSTEAD } else { DIRECT };
+            if end - at < least {
                 self.more().await?;
                 continue;
             }
-            let (count, back) = self.socket.receive_range(buffer, at..end).await;
+            if let Some(chunk) = self.inflow.rest().await? {
+                self.take(chunk)?;
+                continue;
+            }
+            let (count, back) = self.inflow.socket().receive_range(buffer, at..end).await;
             self.last.set(self.ring.turn_time());
             buffer = back;
             match count? {
@@ -173,10 +193,10 @@ impl Reader {
         Ok(())
     }
 
-    /// Ends the reader; gives the socket and what came and was not taken.
+    /// Ends a reader that was made to hand on its connection; gives that and what came and was not taken.
     pub fn into_parts(self) -> (Socket, Vec<u8>) {
         let rest = self.buffered().to_vec();
-        (self.socket, rest)
+        (self.inflow.into_socket(), rest)
     }
 
     /// A reader that goes on where another one ended.

@@ -13,7 +13,7 @@ use crate::buffer::Buffer;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::file::FileOptions;
-use crate::op::{Keep, OpKey, Operation, Orphan, Table};
+use crate::op::{Completion, Keep, OpKey, Operation, Orphan, Table};
 
 /// Descriptors that were closed where the world cannot be reached: on their way between rings. It looks by itself.
 #[derive(Clone, Default)]
@@ -96,7 +96,7 @@ impl Driver {
                 | Operation::Allocate { .. } => {
                     state.begin_disk(caller, operation, descriptor, length, bytes);
                 }
-                Operation::Receive => {
+                Operation::Receive | Operation::KeepReceiving => {
                     let limit = state.reactors[self.reactor].receive_bytes;
                     state.begin_network(caller, operation, descriptor, limit, bytes);
                 }
@@ -125,12 +125,13 @@ impl Driver {
                     let start = if let Operation::ReceiveInto { start, .. } = operation { start } else { 0 };
                     buffer[start..start + completion.bytes.len()].copy_from_slice(&completion.bytes);
                 }
-                Some((Operation::Receive, _)) if !completion.bytes.is_empty() => {
+                Some((Operation::Receive | Operation::KeepReceiving, _)) if !completion.bytes.is_empty() => {
                     flags = self.world.with(|state| state.keep_chunk(self.reactor, completion.bytes));
                 }
                 _ => {}
             }
-            orphans.extend(table.complete(completion.key, completion.result, flags));
+            let (result, more) = (completion.result, completion.more);
+            orphans.extend(table.complete(completion.key, Completion { result, flags, more }));
         }
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Listening {
 struct Receive {
     caller: Caller,
     limit: usize,
+    /// It goes on when it has brought something.
+    stands: bool,
 }
 
 struct Sending {
@@ -315,7 +317,7 @@ impl State {
         loop {
             let Some(Object::Stream(stream)) = self.objects.get_mut(&descriptor) else { return };
             let Some(receive) = stream.receives.front() else { return };
-            let (caller, limit) = (receive.caller, receive.limit);
+            let (caller, limit, stands) = (receive.caller, receive.limit, receive.stands);
             let random = &mut self.nodes[stream.node].network_random;
             let (result, bytes) = if !stream.inbox.is_empty() {
                 let mut count = stream.inbox.len().min(limit);
@@ -330,14 +332,22 @@ impl State {
             } else {
                 return;
             };
-            stream.receives.pop_front();
+            // One that stands may end at any time: a kernel's does when it finds no buffer.
+            let more = stands && !bytes.is_empty() && random.u8(..8) > 0;
+            if !more {
+                stream.receives.pop_front();
+            }
             let (node, peer) = (stream.node, stream.peer);
             if let Some((peer_node, peer)) = peer
                 && !bytes.is_empty()
             {
                 self.post((node, descriptor), peer_node, Kind::Read { to: peer, count: bytes.len() });
             }
-            self.complete(caller, result, bytes);
+            if more {
+                self.bring(caller, result, bytes);
+            } else {
+                self.complete(caller, result, bytes);
+            }
         }
     }
 
@@ -512,8 +522,9 @@ impl State {
                     None => self.fail(caller, libc::EHOSTUNREACH),
                 }
             }
-            (Operation::Receive | Operation::ReceiveInto { .. }, Some(Object::Stream(stream))) => {
-                stream.receives.push_back(Receive { caller, limit });
+            (operation, Some(Object::Stream(stream))) if operation.receives() => {
+                let stands = matches!(operation, Operation::KeepReceiving);
+                stream.receives.push_back(Receive { caller, limit, stands });
                 self.serve_receives(descriptor);
             }
             (Operation::Send, Some(Object::Stream(stream))) => {

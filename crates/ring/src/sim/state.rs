@@ -28,11 +28,12 @@ pub(super) enum Event {
     },
 }
 
-/// The end of an operation, on its way to its reactor.
+/// The end of an operation, or what it has brought if it goes on (`more`), on its way to its reactor.
 pub(super) struct Completion {
     pub(super) key: OpKey,
     pub(super) result: i32,
     pub(super) bytes: Vec<u8>,
+    pub(super) more: bool,
 }
 
 pub(super) struct ReactorState {
@@ -188,8 +189,20 @@ impl State {
         if !self.reactors[caller.reactor].alive || self.pending.remove(&caller).is_none() {
             return;
         }
-        self.note("complete", caller.key.to_bits(), result as u64);
-        self.reactors[caller.reactor].completions.push_back(Completion { key: caller.key, result, bytes });
+        self.tell(caller, result, bytes, false);
+    }
+
+    /// The operation goes on; its reactor sees what it has brought in its next turn.
+    pub(super) fn bring(&mut self, caller: Caller, result: i32, bytes: Vec<u8>) {
+        if self.reactors[caller.reactor].alive && self.pending.contains_key(&caller) {
+            self.tell(caller, result, bytes, true);
+        }
+    }
+
+    fn tell(&mut self, caller: Caller, result: i32, bytes: Vec<u8>, more: bool) {
+        self.note(if more { "bring" } else { "complete" }, caller.key.to_bits(), result as u64);
+        let completion = Completion { key: caller.key, result, bytes, more };
+        self.reactors[caller.reactor].completions.push_back(completion);
     }
 
     /// After its next turn a reactor may not be run for a while.
@@ -220,7 +233,8 @@ impl State {
         for caller in callers {
             self.cancel_network(caller);
             if self.pending.remove(&caller).is_some() {
-                let end = Completion { key: caller.key, result: -libc::ECANCELED, bytes: Vec::new() };
+                let (key, bytes) = (caller.key, Vec::new());
+                let end = Completion { key, result: -libc::ECANCELED, bytes, more: false };
                 self.reactors[reactor].completions.push_back(end);
             }
         }

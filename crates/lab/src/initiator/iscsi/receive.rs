@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Inflow};
 use wire::iscsi::digest::{Crc32c, crc32c};
 use wire::iscsi::frame::{BHS_LENGTH, DIGEST_LENGTH, MAX_HEADER_LENGTH, data_segment_length, padding};
 use wire::iscsi::{
@@ -76,18 +76,19 @@ async fn receive_all(inner: &Rc<Inner>, first: Vec<u8>) -> Result<String, Violat
     };
     receiver.take_in(&first)?;
     drop(first);
+    let mut inflow = Inflow::new(inner.socket.clone());
     loop {
-        let chunk = match inner.socket.receive().await {
-            Ok(chunk) if chunk.is_empty() => return Ok(receiver.ending()),
-            Ok(chunk) => chunk,
-            Err(error) => return Ok(format!("the connection broke: {error}")),
-        };
-        receiver.take_in(&chunk)?;
-        drop(chunk);
-        while let Some((tag, missing)) = receiver.direct() {
-            if let Some(ending) = receiver.receive_direct(tag, missing).await? {
-                return Ok(ending);
+        let is_direct = receiver.direct().is_some();
+        let received = if is_direct { inflow.rest().await } else { inflow.next().await.map(Some) };
+        match received {
+            Ok(Some(chunk)) if chunk.is_empty() => return Ok(receiver.ending()),
+            Ok(Some(chunk)) => receiver.take_in(&chunk)?,
+            Ok(None) => {
+                if let Some(ending) = receiver.receive_direct().await? {
+                    return Ok(ending);
+                }
             }
+            Err(error) => return Ok(format!("the connection broke: {error}")),
         }
     }
 }
@@ -243,20 +244,20 @@ impl Receiver {
         Ok(rest)
     }
 
-    /// The command whose data is to be received directly, and how many bytes of it are missing.
-    fn direct(&self) -> Option<(u32, usize)> {
+    /// The command whose data is to be received directly, where that begins in its buffer, and how many bytes are missing.
+    fn direct(&self) -> Option<(u32, usize, usize)> {
         match self.sink {
-            Sink::Command { tag, .. } if self.stage == Stage::Data => {
+            Sink::Command { tag, offset, .. } if self.stage == Stage::Data => {
                 let missing = self.length - self.done;
-                (missing >= DIRECT).then_some((tag, missing))
+                (missing >= DIRECT).then_some((tag, offset, missing))
             }
             _ => None,
         }
     }
 
     /// One receive into the command's own buffer. Gives the reason when the connection ended.
-    async fn receive_direct(&mut self, tag: u32, missing: usize) -> Result<Option<String>, Violation> {
-        let Sink::Command { offset, .. } = self.sink else { return Ok(None) };
+    async fn receive_direct(&mut self) -> Result<Option<String>, Violation> {
+        let Some((tag, offset, missing)) = self.direct() else { return Ok(None) };
         let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(tag)?.buffer);
         let start = offset + self.done;
         let (received, buffer) = self.inner.socket.receive_range(buffer, start..start + missing).await;

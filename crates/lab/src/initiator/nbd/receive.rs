@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use ring::Inflow;
 use wire::nbd::{Errno, SIMPLE_REPLY_LENGTH, SimpleReply};
 
 use super::connection::{Inner, Violation};
@@ -32,21 +33,19 @@ pub(super) async fn receive(inner: Rc<Inner>) {
 
 impl Receiver {
     async fn run(&mut self) -> Result<String, Violation> {
-        let inner = self.inner.clone();
+        let mut inflow = Inflow::new(self.inner.socket.clone());
         loop {
-            let chunk = match inner.socket.receive().await {
-                Ok(chunk) if chunk.is_empty() => return Ok(self.ending()),
-                Ok(chunk) => chunk,
-                Err(error) => return Ok(format!("the connection broke: {error}")),
-            };
-            self.take_in(&chunk)?;
-            drop(chunk);
-            loop {
-                match self.receive_direct().await? {
-                    Direct::Nothing => break,
-                    Direct::Some => {}
-                    Direct::Ended(reason) => return Ok(reason),
+            let is_direct = self.direct()?.is_some();
+            let received = if is_direct { inflow.rest().await } else { inflow.next().await.map(Some) };
+            match received {
+                Ok(Some(chunk)) if chunk.is_empty() => return Ok(self.ending()),
+                Ok(Some(chunk)) => self.take_in(&chunk)?,
+                Ok(None) => {
+                    if let Some(ending) = self.receive_direct().await? {
+                        return Ok(ending);
+                    }
                 }
+                Err(error) => return Ok(format!("the connection broke: {error}")),
             }
         }
     }
@@ -113,40 +112,30 @@ impl Receiver {
         Ok(rest)
     }
 
-    /// One receive into the request's own buffer, when much of it is missing.
-    async fn receive_direct(&mut self) -> Result<Direct, Violation> {
-        let Some((cookie, done)) = self.data else { return Ok(Direct::Nothing) };
-        let buffer = {
-            let mut state = self.inner.state.borrow_mut();
-            let slot = state.slot(cookie)?;
-            if slot.buffer.len() - done < DIRECT {
-                return Ok(Direct::Nothing);
-            }
-            std::mem::take(&mut slot.buffer)
-        };
+    /// The request whose data is to be received directly, and how much of that has come.
+    fn direct(&self) -> Result<Option<(u64, usize)>, Violation> {
+        let Some((cookie, done)) = self.data else { return Ok(None) };
+        let missing = self.inner.state.borrow_mut().slot(cookie)?.buffer.len() - done;
+        Ok((missing >= DIRECT).then_some((cookie, done)))
+    }
+
+    /// One receive into the request's own buffer. Gives the reason when the connection ended.
+    async fn receive_direct(&mut self) -> Result<Option<String>, Violation> {
+        let Some((cookie, done)) = self.direct()? else { return Ok(None) };
+        let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(cookie)?.buffer);
         let end = buffer.len();
         let (received, buffer) = self.inner.socket.receive_range(buffer, done..end).await;
         let mut state = self.inner.state.borrow_mut();
         state.slot(cookie)?.buffer = buffer;
         let count = match received {
-            Ok(0) => return Ok(Direct::Ended(self.ending())),
+            Ok(0) => return Ok(Some(self.ending())),
             Ok(count) => count,
-            Err(error) => return Ok(Direct::Ended(format!("the connection broke: {error}"))),
+            Err(error) => return Ok(Some(format!("the connection broke: {error}"))),
         };
         self.data = (done + count < end).then_some((cookie, done + count));
         if self.data.is_none() {
             state.finish(cookie as u32, Ok(()));
         }
-        Ok(Direct::Some)
+        Ok(None)
     }
-}
-
-/// What a direct receive came to.
-enum Direct {
-    /// There is nothing to receive directly.
-    Nothing,
-    /// Some bytes.
-    Some,
-    /// The connection ended, for this reason.
-    Ended(String),
 }

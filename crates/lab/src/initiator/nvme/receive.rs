@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Inflow};
 use wire::nvme::Status;
 use wire::nvme::tcp::{
     C2HData, CapsuleResp, CommonHeader, Crc32c, DIGEST_LENGTH, MAX_HEADER_LENGTH, PduFlags, PduType, R2T,
@@ -72,18 +72,19 @@ async fn receive_all(queue: &Rc<Queue>) -> Result<String, Violation> {
         crc: Crc32c::new(),
         trailer: [0; DIGEST_LENGTH],
     };
+    let mut inflow = Inflow::new(queue.socket.clone());
     loop {
-        let chunk = match queue.socket.receive().await {
-            Ok(chunk) if chunk.is_empty() => return Ok(receiver.ending()),
-            Ok(chunk) => chunk,
-            Err(error) => return Ok(format!("the connection broke: {error}")),
-        };
-        receiver.take_in(&chunk)?;
-        drop(chunk);
-        while let Some(missing) = receiver.direct() {
-            if let Some(ending) = receiver.receive_direct(missing).await? {
-                return Ok(ending);
+        let is_direct = receiver.direct().is_some();
+        let received = if is_direct { inflow.rest().await } else { inflow.next().await.map(Some) };
+        match received {
+            Ok(Some(chunk)) if chunk.is_empty() => return Ok(receiver.ending()),
+            Ok(Some(chunk)) => receiver.take_in(&chunk)?,
+            Ok(None) => {
+                if let Some(ending) = receiver.receive_direct().await? {
+                    return Ok(ending);
+                }
             }
+            Err(error) => return Ok(format!("the connection broke: {error}")),
         }
     }
 }
@@ -267,7 +268,8 @@ impl Receiver {
     }
 
     /// One receive into the command's own buffer. Gives the reason when the connection ended.
-    async fn receive_direct(&mut self, missing: usize) -> Result<Option<String>, Violation> {
+    async fn receive_direct(&mut self) -> Result<Option<String>, Violation> {
+        let Some(missing) = self.direct() else { return Ok(None) };
         let Input { cid, offset, digest, .. } = self.input;
         let buffer = std::mem::take(&mut self.queue.state.borrow_mut().slot(cid)?.buffer);
         let start = offset + self.done;

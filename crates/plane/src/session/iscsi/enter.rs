@@ -63,7 +63,7 @@ enum Failure {
 /// Logs a connection in and sends it to the core of its session.
 pub async fn log_in(service: &Rc<Service>, login: Rc<Login>, socket: Socket) {
     let ring = service.shard().ring().clone();
-    let mut reader = Reader::new(ring.clone(), socket);
+    let mut reader = Reader::to_hand_on(ring.clone(), socket);
     let result = match ring.timeout(LOGIN_TIME, negotiate(service, &login, &mut reader)).await {
         Some(result) => result,
         None => Err(Failure::TooLong),

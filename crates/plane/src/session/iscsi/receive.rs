@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use ring::{Buffer, Soon};
 use wire::iscsi::digest::Crc32c;
-use wire::iscsi::frame::{MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
+use wire::iscsi::frame::{DIGEST_LENGTH, MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
 use wire::iscsi::{
     Bhs, DataOut, Framing, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags,
     SerialNumber, TextRequest, UnknownOpcode,
@@ -201,14 +201,11 @@ impl Incoming<'_> {
         Ok(buffer)
     }
 
-    /// Whether all of the data segment has been received already; its digest is right then.
-    fn is_received(&self) -> Result<bool, End> {
-        let digest = self.connection.framing().data_digest_length(self.length);
-        if digest == 0 {
-            return Ok(self.reader.received(self.length).is_some());
-        }
+    /// Whether all of the data segment and its digest, which it has, have been received already; that is right then.
+    #[inline(never)]
+    fn is_checked(&self) -> Result<bool, End> {
         let padded = self.length + padding(self.length);
-        let Some(received) = self.reader.received(padded + digest) else { return Ok(false) };
+        let Some(received) = self.reader.received(padded + DIGEST_LENGTH) else { return Ok(false) };
         let (data, digest) = received.split_at(padded);
         let mut crc = Crc32c::new();
         crc.update(data);
@@ -253,8 +250,10 @@ impl Incoming<'_> {
         if ignored || session.is_closing() {
             return self.skip().await;
         }
-        let is_checked = is_final && self.is_received()?;
-        if is_checked
+        let has_digest = self.length > 0 && self.connection.framing().data_digest;
+        let is_checked = is_final && has_digest && self.is_checked()?;
+        if is_final
+            && is_checked == has_digest
             && let Some(data) = self.reader.received(self.length)
             && session.at_once(self.connection, command, data)
         {

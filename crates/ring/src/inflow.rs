@@ -1,0 +1,102 @@
+//! What a connection receives, by one operation that stands: nothing is handed to the kernel for the next bytes.
+
+use std::io;
+
+use crate::chunk::Chunk;
+use crate::op::Came;
+use crate::ring::Op;
+use crate::socket::Socket;
+
+/// Receives that are made one by one when large pieces have been received directly, before one stands again: where one
+/// such piece came, more come, and each would end it.
+const ONE_BY_ONE: u32 = 16;
+
+/// The receiving half of a connection, chunk after chunk. Nobody else receives from its socket meanwhile.
+pub struct Inflow {
+    socket: Socket,
+    standing: Option<Op>,
+    is_ending: bool,
+    /// Receives to be made one by one before one stands.
+    one_by_one: u32,
+}
+
+impl Inflow {
+    /// One that has a receive stand.
+    pub fn new(socket: Socket) -> Inflow {
+        Inflow { socket, standing: None, is_ending: false, one_by_one: 0 }
+    }
+
+    /// One whose socket is to be handed on: what nobody has asked for stays in it.
+    pub fn one_by_one(socket: Socket) -> Inflow {
+        Inflow { one_by_one: u32::MAX, ..Inflow::new(socket) }
+    }
+
+    /// The connection, which may be received from when nothing stands.
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Whether a receive stands, or has left something to be taken.
+    pub fn stands(&self) -> bool {
+        self.standing.is_some()
+    }
+
+    /// The next bytes, as many as have come; empty at the end of the stream.
+    pub async fn next(&mut self) -> io::Result<Chunk> {
+        loop {
+            if let Some(chunk) = self.left().await? {
+                return Ok(chunk);
+            }
+            if self.one_by_one > 0 {
+                self.one_by_one -= 1;
+                return self.socket.receive().await;
+            }
+            self.standing = Some(self.socket.keep_receiving());
+            self.is_ending = false;
+        }
+    }
+
+    /// The receive that stands is ended: what it still brings, chunk after chunk, then none. From then on the socket may
+    /// be received from directly, and the next receives are made one by one.
+    pub async fn rest(&mut self) -> io::Result<Option<Chunk>> {
+        if let Some(standing) = &self.standing
+            && !std::mem::replace(&mut self.is_ending, true)
+        {
+            standing.cancel();
+        }
+        let chunk = self.left().await?;
+        if chunk.is_none() {
+            self.one_by_one = self.one_by_one.max(ONE_BY_ONE);
+        }
+        Ok(chunk)
+    }
+
+    /// What the standing receive brings next; none once it has ended.
+    async fn left(&mut self) -> io::Result<Option<Chunk>> {
+        let Some(standing) = &mut self.standing else { return Ok(None) };
+        while let Some(came) = standing.next().await {
+            match came {
+                Came::Moved(chunk) => return Ok(Some(chunk)),
+                Came::Here { result, flags } if result >= 0 => {
+                    return Ok(Some(self.socket.chunk(result, flags)));
+                }
+                Came::Here { result, .. } => match -result {
+                    libc::ECANCELED => {}
+                    libc::ENOBUFS => self.socket.wait_for_room().await,
+                    code => return Err(io::Error::from_raw_os_error(code)),
+                },
+            }
+        }
+        self.standing = None;
+        Ok(None)
+    }
+
+    /// The connection, to be handed on. Panics when a receive stands.
+    pub fn into_socket(self) -> Socket {
+        assert!(!self.stands(), "what a standing receive brings would be lost");
+        self.socket
+    }
+}
+
+#[cfg(test)]
+mod tests;
