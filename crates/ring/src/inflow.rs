@@ -1,6 +1,8 @@
 //! What a connection receives, by one operation that stands: nothing is handed to the kernel for the next bytes.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::{Context, Poll, ready};
 
 use crate::chunk::Chunk;
 use crate::op::Came;
@@ -44,7 +46,7 @@ impl Inflow {
     /// The next bytes, as many as have come; empty at the end of the stream.
     pub async fn next(&mut self) -> io::Result<Chunk> {
         loop {
-            if let Some(chunk) = self.left().await? {
+            if let Some(chunk) = poll_fn(|context| self.poll_left(context)).await? {
                 return Ok(chunk);
             }
             if self.one_by_one > 0 {
@@ -64,7 +66,7 @@ impl Inflow {
         {
             standing.cancel();
         }
-        let chunk = self.left().await?;
+        let chunk = poll_fn(|context| self.poll_left(context)).await?;
         if chunk.is_none() {
             self.one_by_one = self.one_by_one.max(ONE_BY_ONE);
         }
@@ -72,23 +74,24 @@ impl Inflow {
     }
 
     /// What the standing receive brings next; none once it has ended.
-    async fn left(&mut self) -> io::Result<Option<Chunk>> {
-        let Some(standing) = &mut self.standing else { return Ok(None) };
-        while let Some(came) = standing.next().await {
+    fn poll_left(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Option<Chunk>>> {
+        let Some(standing) = &mut self.standing else { return Poll::Ready(Ok(None)) };
+        while let Some(came) = ready!(standing.poll_next(context)) {
             match came {
-                Came::Moved(chunk) => return Ok(Some(chunk)),
+                Came::Moved(chunk) => return Poll::Ready(Ok(Some(chunk))),
                 Came::Here { result, flags } if result >= 0 => {
-                    return Ok(Some(self.socket.chunk(result, flags)));
+                    return Poll::Ready(Ok(Some(self.socket.chunk(result, flags))));
                 }
                 Came::Here { result, .. } => match -result {
                     libc::ECANCELED => {}
-                    libc::ENOBUFS => self.socket.wait_for_room().await,
-                    code => return Err(io::Error::from_raw_os_error(code)),
+                    // Where there is no room, one that waits for it is next.
+                    libc::ENOBUFS => self.one_by_one = u32::from(!self.socket.make_room()),
+                    code => return Poll::Ready(Err(io::Error::from_raw_os_error(code))),
                 },
             }
         }
         self.standing = None;
-        Ok(None)
+        Poll::Ready(Ok(None))
     }
 
     /// The connection, to be handed on. Panics when a receive stands.

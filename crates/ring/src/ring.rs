@@ -389,16 +389,13 @@ impl Future for Op {
 
 impl Op {
     /// What a standing operation has brought next; none when it has ended.
-    pub(crate) async fn next(&mut self) -> Option<Came> {
-        poll_fn(|context| {
-            let Some(key) = self.key else { return Poll::Ready(None) };
-            let next = self.ring.0.table.borrow_mut().next(key, context.waker());
-            if matches!(next, Poll::Ready(None)) {
-                self.key = None;
-            }
-            next
-        })
-        .await
+    pub(crate) fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<Came>> {
+        let Some(key) = self.key else { return Poll::Ready(None) };
+        let next = self.ring.0.table.borrow_mut().next(key, context.waker());
+        if matches!(next, Poll::Ready(None)) {
+            self.key = None;
+        }
+        next
     }
 
     /// Lets a standing operation end. What it has brought is still to be taken.

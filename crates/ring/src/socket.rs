@@ -133,19 +133,18 @@ impl Socket {
             match count(&outcome) {
                 Ok(_) => return Ok(self.chunk(outcome.result, outcome.flags)),
                 Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
-                    self.wait_for_room().await;
+                    if !self.make_room() {
+                        ring.sleep(Duration::from_micros(100)).await;
+                    }
                 }
                 Err(error) => return Err(error),
             }
         }
     }
 
-    /// A receive found no buffer.
-    pub(crate) async fn wait_for_room(&self) {
-        let ring = self.0.ring();
-        if !ring.make_room() {
-            ring.sleep(Duration::from_micros(100)).await;
-        }
+    /// See [`Ring::make_room`].
+    pub(crate) fn make_room(&self) -> bool {
+        self.0.ring().make_room()
     }
 
     /// A receive that stands: see [`crate::Inflow`].

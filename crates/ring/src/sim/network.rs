@@ -333,7 +333,7 @@ impl State {
                 return;
             };
             // One that stands may end at any time: a kernel's does when it finds no buffer.
-            let more = stands && !bytes.is_empty() && random.u8(..8) > 0;
+            let more = stands && !bytes.is_empty() && random.u8(..32) > 0;
             if !more {
                 stream.receives.pop_front();
             }
