@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Activity {
     /// Operations that were handed to the kernel.
     pub submissions: u64,
-    /// Operations that the kernel has ended.
+    /// What the kernel has said of them: of most that they have ended.
     pub completions: u64,
     /// Calls of `io_uring_enter`.
     pub enters: u64,

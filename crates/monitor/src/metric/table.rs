@@ -203,7 +203,7 @@ families! {
     Process Counter Count RING_SUBMISSIONS "fels_ring_submissions_total" ["shard"] "Submissions to rings",
         "Operations that were handed to the kernel.";
     Process Counter Count RING_COMPLETIONS "fels_ring_completions_total" ["shard"] "Completions of rings",
-        "Operations that the kernel has ended.";
+        "What the kernel has said of operations: of most that they have ended.";
     Process Counter Count RING_ENTERS "fels_ring_enters_total" ["shard"] "Calls into the kernel",
         "System calls that a ring took.";
     Process Counter Count RING_SLEEPS "fels_ring_sleeps_total" ["shard"] "Sleeps of shards",
