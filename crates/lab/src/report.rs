@@ -130,6 +130,13 @@ pub struct TestReport {
     pub remarks: Vec<String>,
 }
 
+impl TestReport {
+    /// Whether nothing was measured and nothing found.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.seconds.is_empty() && self.total.operations == 0 && self.errors == 0 && self.findings.count == 0
+    }
+}
+
 /// Operations of one kind.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {

@@ -135,7 +135,12 @@ pub fn run(
         } else {
             None
         };
-        tests.push(report::test_report(&test.name, &test.load, measured, ceiling.as_ref()));
+        let report = report::test_report(&test.name, &test.load, measured, ceiling.as_ref());
+        // One that was stopped while its pool was filled, or that warmed up: a row of zeroes would be no figures.
+        if stop.load(Ordering::Relaxed) && report.says_nothing() {
+            break;
+        }
+        tests.push(report);
     }
     report::flag_identical_tests(&mut tests);
     Ok(Report {

@@ -6,6 +6,7 @@ pub mod nbd;
 mod null;
 pub mod nvme;
 mod pool;
+mod receive;
 mod send_queue;
 
 use std::io;

@@ -139,7 +139,12 @@ fn a_run_is_stopped_while_its_pool_is_filled_and_tells_how_far_it_is() {
         }
     };
     let report = crate::run(&options, see, &stop).unwrap();
-    assert!(report.interrupted);
+    assert!(report.interrupted && report.tests.is_empty(), "{report:?}");
+    assert!(
+        crate::report::table(&report).ends_with("interrupted before anything was measured\n"),
+        "{}",
+        crate::report::table(&report)
+    );
     let Some(Phase::Filling(last)) = seen.last() else { panic!("{seen:?}") };
     assert!(*last < 90, "{seen:?}");
     assert!(pool.bed().filled_percent() < 100, "it was filled to the end all the same");

@@ -24,6 +24,10 @@ pub fn table(report: &Report) -> String {
     }
     line!(out, "host {} ({} CPUs, Linux {})", report.host.name, report.host.cpus, report.host.kernel);
     line!(out, "");
+    if report.tests.is_empty() && report.interrupted {
+        line!(out, "interrupted before anything was measured");
+        return out;
+    }
     line!(out, "{:NAME$} | Latency ms |      IO/s |  MB/s (MiB/s) | lab's own IO/s | lab CPUs", "test");
     line!(out, "{:-<NAME$}-|------------|-----------|---------------|----------------|---------", "");
     for test in &report.tests {

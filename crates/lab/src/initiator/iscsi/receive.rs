@@ -1,8 +1,8 @@
 //! What the target sends: PDUs out of the received bytes, data straight into the buffers of their commands.
 
+use std::io;
 use std::rc::Rc;
 
-use ring::{Buffer, Inflow};
 use wire::iscsi::digest::{Crc32c, crc32c};
 use wire::iscsi::frame::{BHS_LENGTH, DIGEST_LENGTH, MAX_HEADER_LENGTH, data_segment_length, padding};
 use wire::iscsi::{
@@ -14,6 +14,7 @@ use wire::scsi::{Sense, Status};
 use super::connection::{Inner, Violation};
 use super::parameters::RECEIVE_LIMIT;
 use crate::initiator::IoError;
+use crate::initiator::receive::{self, Intake};
 
 /// From this many missing bytes on, a receive goes straight into the command's buffer: below, one receive that
 /// brings several PDUs is cheaper.
@@ -51,16 +52,8 @@ struct Receiver {
     trailer: [u8; 8],
 }
 
-/// Receives until the connection is gone.
+/// Receives until the connection is gone. `first` came with the end of the login.
 pub(super) async fn receive(inner: Rc<Inner>, first: Vec<u8>) {
-    let reason = match receive_all(&inner, first).await {
-        Ok(reason) => reason,
-        Err(violation) => format!("the connection was given up because of the target: {violation}"),
-    };
-    inner.fail(&reason);
-}
-
-async fn receive_all(inner: &Rc<Inner>, first: Vec<u8>) -> Result<String, Violation> {
     let mut receiver = Receiver {
         inner: inner.clone(),
         stage: Stage::Header,
@@ -74,35 +67,18 @@ async fn receive_all(inner: &Rc<Inner>, first: Vec<u8>) -> Result<String, Violat
         crc: Crc32c::new(),
         trailer: [0; 8],
     };
-    receiver.take_in(&first)?;
-    drop(first);
-    let mut inflow = Inflow::new(inner.socket.clone());
-    loop {
-        let is_direct = receiver.direct().is_some();
-        let received = if is_direct { inflow.rest().await } else { inflow.next().await.map(Some) };
-        match received {
-            Ok(Some(chunk)) if chunk.is_empty() => return Ok(receiver.ending()),
-            Ok(Some(chunk)) => receiver.take_in(&chunk)?,
-            Ok(None) => {
-                if let Some(ending) = receiver.receive_direct().await? {
-                    return Ok(ending);
-                }
-            }
-            Err(error) => return Ok(format!("the connection broke: {error}")),
-        }
-    }
+    let reason = receive::receive(inner.socket.clone(), &first, &mut receiver).await;
+    inner.fail(&reason);
 }
 
-impl Receiver {
-    fn ending(&self) -> String {
-        if self.inner.is_leaving() {
-            "the session was closed".to_owned()
-        } else {
-            "the target closed the connection".to_owned()
-        }
+impl Intake for Receiver {
+    const PEER: &'static str = "target";
+
+    fn is_leaving(&self) -> bool {
+        self.inner.is_leaving()
     }
 
-    /// Takes in everything that was received: all PDUs of a batch, then room in the window is used once.
+    /// All PDUs of a batch, then room in the window is used once.
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         while !bytes.is_empty() {
             bytes = match self.stage {
@@ -116,6 +92,27 @@ impl Receiver {
         Ok(())
     }
 
+    fn is_direct(&self) -> Result<bool, Violation> {
+        Ok(self.direct().is_some())
+    }
+
+    async fn receive_direct(&mut self) -> Result<io::Result<usize>, Violation> {
+        let Some((tag, offset, missing)) = self.direct() else { return Ok(Ok(0)) };
+        let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(tag)?.buffer);
+        let start = offset + self.done;
+        let (received, buffer) = self.inner.socket.receive_range(buffer, start..start + missing).await;
+        let count = *received.as_ref().unwrap_or(&0);
+        if self.inner.parameters.framing.data_digest {
+            self.crc.update(&buffer[start..start + count]);
+        }
+        self.inner.state.borrow_mut().slot(tag)?.buffer = buffer;
+        self.done += count;
+        self.end_data()?;
+        Ok(received)
+    }
+}
+
+impl Receiver {
     fn take_header<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Violation> {
         let framing = self.inner.parameters.framing;
         if self.have == 0
@@ -253,31 +250,6 @@ impl Receiver {
             }
             _ => None,
         }
-    }
-
-    /// One receive into the command's own buffer. Gives the reason when the connection ended.
-    async fn receive_direct(&mut self) -> Result<Option<String>, Violation> {
-        let Some((tag, offset, missing)) = self.direct() else { return Ok(None) };
-        let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(tag)?.buffer);
-        let start = offset + self.done;
-        let (received, buffer) = self.inner.socket.receive_range(buffer, start..start + missing).await;
-        let count = match received {
-            Ok(0) => return Ok(Some(self.ending())),
-            Ok(count) => count,
-            Err(error) => return Ok(Some(format!("the connection broke: {error}"))),
-        };
-        if self.inner.parameters.framing.data_digest {
-            self.crc.update(&buffer[start..start + count]);
-        }
-        self.put_back(tag, buffer)?;
-        self.done += count;
-        self.end_data()?;
-        Ok(None)
-    }
-
-    fn put_back(&self, tag: u32, buffer: Buffer) -> Result<(), Violation> {
-        self.inner.state.borrow_mut().slot(tag)?.buffer = buffer;
-        Ok(())
     }
 
     /// A PDU is complete.

@@ -1,12 +1,13 @@
 //! What the server sends: replies out of the received bytes, data straight into the buffers of their requests.
 
+use std::io;
 use std::rc::Rc;
 
-use ring::Inflow;
 use wire::nbd::{Errno, SIMPLE_REPLY_LENGTH, SimpleReply};
 
 use super::connection::{Inner, Violation};
 use crate::initiator::IoError;
+use crate::initiator::receive::{self, Intake};
 
 /// From this many missing bytes on, a receive goes straight into the request's buffer: below, one receive that brings
 /// several replies is cheaper.
@@ -23,36 +24,17 @@ struct Receiver {
 
 /// Receives until the connection is gone.
 pub(super) async fn receive(inner: Rc<Inner>) {
-    let mut receiver = Receiver { inner, header: [0; SIMPLE_REPLY_LENGTH], have: 0, data: None };
-    let reason = match receiver.run().await {
-        Ok(reason) => reason,
-        Err(violation) => format!("the connection was given up because of the server: {violation}"),
-    };
-    receiver.inner.fail(&reason);
+    let mut receiver =
+        Receiver { inner: inner.clone(), header: [0; SIMPLE_REPLY_LENGTH], have: 0, data: None };
+    let reason = receive::receive(inner.socket.clone(), &[], &mut receiver).await;
+    inner.fail(&reason);
 }
 
-impl Receiver {
-    async fn run(&mut self) -> Result<String, Violation> {
-        let mut inflow = Inflow::new(self.inner.socket.clone());
-        loop {
-            let is_direct = self.direct()?.is_some();
-            let received = if is_direct { inflow.rest().await } else { inflow.next().await.map(Some) };
-            match received {
-                Ok(Some(chunk)) if chunk.is_empty() => return Ok(self.ending()),
-                Ok(Some(chunk)) => self.take_in(&chunk)?,
-                Ok(None) => {
-                    if let Some(ending) = self.receive_direct().await? {
-                        return Ok(ending);
-                    }
-                }
-                Err(error) => return Ok(format!("the connection broke: {error}")),
-            }
-        }
-    }
+impl Intake for Receiver {
+    const PEER: &'static str = "server";
 
-    fn ending(&self) -> String {
-        let ours = self.inner.is_leaving();
-        (if ours { "the session was closed" } else { "the server closed the connection" }).to_owned()
+    fn is_leaving(&self) -> bool {
+        self.inner.is_leaving()
     }
 
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
@@ -65,6 +47,27 @@ impl Receiver {
         Ok(())
     }
 
+    fn is_direct(&self) -> Result<bool, Violation> {
+        Ok(self.direct()?.is_some())
+    }
+
+    async fn receive_direct(&mut self) -> Result<io::Result<usize>, Violation> {
+        let Some((cookie, done)) = self.direct()? else { return Ok(Ok(0)) };
+        let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(cookie)?.buffer);
+        let end = buffer.len();
+        let (received, buffer) = self.inner.socket.receive_range(buffer, done..end).await;
+        let mut state = self.inner.state.borrow_mut();
+        state.slot(cookie)?.buffer = buffer;
+        let count = *received.as_ref().unwrap_or(&0);
+        self.data = (done + count < end).then_some((cookie, done + count));
+        if self.data.is_none() {
+            state.finish(cookie as u32, Ok(()));
+        }
+        Ok(received)
+    }
+}
+
+impl Receiver {
     fn take_header<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Violation> {
         if self.have == 0
             && let Some((header, rest)) = bytes.split_first_chunk::<SIMPLE_REPLY_LENGTH>()
@@ -117,25 +120,5 @@ impl Receiver {
         let Some((cookie, done)) = self.data else { return Ok(None) };
         let missing = self.inner.state.borrow_mut().slot(cookie)?.buffer.len() - done;
         Ok((missing >= DIRECT).then_some((cookie, done)))
-    }
-
-    /// One receive into the request's own buffer. Gives the reason when the connection ended.
-    async fn receive_direct(&mut self) -> Result<Option<String>, Violation> {
-        let Some((cookie, done)) = self.direct()? else { return Ok(None) };
-        let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(cookie)?.buffer);
-        let end = buffer.len();
-        let (received, buffer) = self.inner.socket.receive_range(buffer, done..end).await;
-        let mut state = self.inner.state.borrow_mut();
-        state.slot(cookie)?.buffer = buffer;
-        let count = match received {
-            Ok(0) => return Ok(Some(self.ending())),
-            Ok(count) => count,
-            Err(error) => return Ok(Some(format!("the connection broke: {error}"))),
-        };
-        self.data = (done + count < end).then_some((cookie, done + count));
-        if self.data.is_none() {
-            state.finish(cookie as u32, Ok(()));
-        }
-        Ok(None)
     }
 }

@@ -1,8 +1,8 @@
 //! What the controller sends: PDUs out of the received bytes, data straight into the buffers of their commands.
 
+use std::io;
 use std::rc::Rc;
 
-use ring::{Buffer, Inflow};
 use wire::nvme::Status;
 use wire::nvme::tcp::{
     C2HData, CapsuleResp, CommonHeader, Crc32c, DIGEST_LENGTH, MAX_HEADER_LENGTH, PduFlags, PduType, R2T,
@@ -10,6 +10,7 @@ use wire::nvme::tcp::{
 };
 
 use super::queue::{Queue, Violation};
+use crate::initiator::receive::{self, Intake};
 
 /// From this many missing bytes on, a receive goes straight into the command's buffer: below, one receive that
 /// brings several PDUs is cheaper.
@@ -53,14 +54,6 @@ struct Receiver {
 
 /// Receives until the connection is gone.
 pub(super) async fn receive(queue: Rc<Queue>) {
-    let reason = match receive_all(&queue).await {
-        Ok(reason) => reason,
-        Err(violation) => format!("the connection was given up because of the target: {violation}"),
-    };
-    queue.fail(&reason);
-}
-
-async fn receive_all(queue: &Rc<Queue>) -> Result<String, Violation> {
     let input = Input { cid: 0, offset: 0, length: 0, digest: false, flags: PduFlags::empty() };
     let mut receiver = Receiver {
         queue: queue.clone(),
@@ -72,33 +65,18 @@ async fn receive_all(queue: &Rc<Queue>) -> Result<String, Violation> {
         crc: Crc32c::new(),
         trailer: [0; DIGEST_LENGTH],
     };
-    let mut inflow = Inflow::new(queue.socket.clone());
-    loop {
-        let is_direct = receiver.direct().is_some();
-        let received = if is_direct { inflow.rest().await } else { inflow.next().await.map(Some) };
-        match received {
-            Ok(Some(chunk)) if chunk.is_empty() => return Ok(receiver.ending()),
-            Ok(Some(chunk)) => receiver.take_in(&chunk)?,
-            Ok(None) => {
-                if let Some(ending) = receiver.receive_direct().await? {
-                    return Ok(ending);
-                }
-            }
-            Err(error) => return Ok(format!("the connection broke: {error}")),
-        }
-    }
+    let reason = receive::receive(queue.socket.clone(), &[], &mut receiver).await;
+    queue.fail(&reason);
 }
 
-impl Receiver {
-    fn ending(&self) -> String {
-        if self.queue.is_leaving() {
-            "the session was closed".to_owned()
-        } else {
-            "the target closed the connection".to_owned()
-        }
+impl Intake for Receiver {
+    const PEER: &'static str = "target";
+
+    fn is_leaving(&self) -> bool {
+        self.queue.is_leaving()
     }
 
-    /// Takes in everything that was received: all PDUs of a batch, then free entries of the queue are used once.
+    /// All PDUs of a batch, then free entries of the queue are used once.
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
         while !bytes.is_empty() {
             bytes = match self.stage {
@@ -111,6 +89,28 @@ impl Receiver {
         Ok(())
     }
 
+    fn is_direct(&self) -> Result<bool, Violation> {
+        Ok(self.direct().is_some())
+    }
+
+    async fn receive_direct(&mut self) -> Result<io::Result<usize>, Violation> {
+        let Some(missing) = self.direct() else { return Ok(Ok(0)) };
+        let Input { cid, offset, digest, .. } = self.input;
+        let buffer = std::mem::take(&mut self.queue.state.borrow_mut().slot(cid)?.buffer);
+        let start = offset + self.done;
+        let (received, buffer) = self.queue.socket.receive_range(buffer, start..start + missing).await;
+        let count = *received.as_ref().unwrap_or(&0);
+        if digest {
+            self.crc.update(&buffer[start..start + count]);
+        }
+        self.queue.state.borrow_mut().slot(cid)?.buffer = buffer;
+        self.done += count;
+        self.end_data()?;
+        Ok(received)
+    }
+}
+
+impl Receiver {
     fn shape(&self, header: [u8; CommonHeader::LENGTH]) -> Result<(CommonHeader, Shape), Violation> {
         let header = CommonHeader::decode(&header);
         let shape = self.queue.agreed.framing.shape(&header, Sender::Controller, RECEIVE_LIMIT);
@@ -265,31 +265,5 @@ impl Receiver {
     fn direct(&self) -> Option<usize> {
         let missing = self.input.length.saturating_sub(self.done);
         (self.stage == Stage::Data && missing >= DIRECT).then_some(missing)
-    }
-
-    /// One receive into the command's own buffer. Gives the reason when the connection ended.
-    async fn receive_direct(&mut self) -> Result<Option<String>, Violation> {
-        let Some(missing) = self.direct() else { return Ok(None) };
-        let Input { cid, offset, digest, .. } = self.input;
-        let buffer = std::mem::take(&mut self.queue.state.borrow_mut().slot(cid)?.buffer);
-        let start = offset + self.done;
-        let (received, buffer) = self.queue.socket.receive_range(buffer, start..start + missing).await;
-        let count = match received {
-            Ok(0) => return Ok(Some(self.ending())),
-            Ok(count) => count,
-            Err(error) => return Ok(Some(format!("the connection broke: {error}"))),
-        };
-        if digest {
-            self.crc.update(&buffer[start..start + count]);
-        }
-        self.put_back(cid, buffer)?;
-        self.done += count;
-        self.end_data()?;
-        Ok(None)
-    }
-
-    fn put_back(&self, cid: u16, buffer: Buffer) -> Result<(), Violation> {
-        self.queue.state.borrow_mut().slot(cid)?.buffer = buffer;
-        Ok(())
     }
 }
