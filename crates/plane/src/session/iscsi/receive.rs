@@ -250,6 +250,7 @@ impl Incoming<'_> {
         if ignored || session.is_closing() {
             return self.skip().await;
         }
+        // Without a digest there is nothing to check; data with one that has not all come is received first.
         let has_digest = self.length > 0 && self.connection.framing().data_digest;
         let is_checked = is_final && has_digest && self.is_checked()?;
         if is_final
