@@ -158,6 +158,13 @@ struct Slot {
     keep: Keep,
 }
 
+impl Slot {
+    fn waiting(&self) -> impl Iterator<Item = &Came> {
+        let came = if let State::Standing { came, .. } = &self.state { Some(came) } else { None };
+        came.into_iter().flatten()
+    }
+}
+
 /// The table of one ring.
 #[derive(Default)]
 pub(crate) struct Table {
@@ -275,13 +282,32 @@ impl Table {
         Poll::Ready(None)
     }
 
-    /// All that standing operations have brought and nobody has taken.
-    pub(crate) fn waiting(&mut self) -> impl Iterator<Item = &mut Came> {
-        let standing = self.slots.iter_mut().filter_map(|slot| match &mut slot.state {
-            State::Standing { came, .. } => Some(came),
-            _ => None,
-        });
-        standing.flatten()
+    /// Empties the driver's buffers that standing operations have brought and nobody has taken, and ends these operations.
+    /// `chunk` takes such a buffer. Beyond `limit` bytes in all, what has come is lost: its place says ENOMEM, which ends the
+    /// connection when its task comes to it. False when there was none.
+    pub(crate) fn make_room(&mut self, limit: usize, chunk: impl Fn(i32, u32) -> Option<Chunk>) -> bool {
+        let moved = |came: &Came| if let Came::Moved(chunk) = came { chunk.len() } else { 0 };
+        let mut held: usize = self.slots.iter().flat_map(Slot::waiting).map(moved).sum();
+        let mut is_made = false;
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            let State::Standing { came, ended, .. } = &mut slot.state else { continue };
+            for came in came {
+                let Came::Here { result, flags } = *came else { continue };
+                let Some(chunk) = chunk(result, flags) else { continue };
+                held += chunk.len();
+                *came = if held <= limit {
+                    Came::Moved(Chunk::owned(Buffer::copy_of(&chunk)))
+                } else {
+                    held -= chunk.len();
+                    Came::Here { result: -libc::ENOMEM, flags: 0 }
+                };
+                is_made = true;
+                if !*ended {
+                    self.crowded.push(OpKey(u64::from(slot.generation) << 32 | index as u64));
+                }
+            }
+        }
+        is_made
     }
 
     /// The outcome when it is there; else remembers whom to wake.

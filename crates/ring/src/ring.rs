@@ -11,7 +11,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activity::Activity;
-use crate::buffer::Buffer;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
@@ -26,6 +25,9 @@ use crate::uring::{Uring, Wait};
 
 /// Polls of tasks between two looks at the kernel.
 const POLLS_PER_TURN: usize = 1024;
+/// Bytes that may wait to be taken outside of the receive buffers: less than what a shard may have in buffers, which else
+/// those would wait for who are to take them.
+const MOST_MOVED: usize = 64 << 20;
 /// How long a reactor that goes waits for the kernel to let go of its operations.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -337,16 +339,12 @@ impl Ring {
         if self.0.driver.widen() {
             return true;
         }
-        let mut is_made = false;
-        for came in self.0.table.borrow_mut().waiting() {
-            if let Came::Here { result, flags } = *came
-                && let Some(chunk) = self.chunk(result, flags)
-            {
-                *came = Came::Moved(Chunk::owned(Buffer::copy_of(&chunk)));
-                is_made = true;
-            }
-        }
-        is_made
+        self.empty_buffers(MOST_MOVED)
+    }
+
+    /// See [`Table::make_room`].
+    pub(crate) fn empty_buffers(&self, limit: usize) -> bool {
+        self.0.table.borrow_mut().make_room(limit, |result, flags| self.chunk(result, flags))
     }
 
     pub(crate) fn chunk(&self, result: i32, flags: u32) -> Option<Chunk> {

@@ -119,6 +119,28 @@ fn what_nobody_takes_makes_room_for_others() {
 }
 
 #[test]
+fn what_waits_outside_of_the_buffers_is_bounded() {
+    let reactor = reactor_of(8);
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut ends = Vec::new();
+        for _ in 0..2 {
+            let (ours, theirs) = pair(&ring).await;
+            let mut inflow = Inflow::new(ours);
+            assert!(ring.timeout(Duration::from_millis(1), inflow.next()).await.is_none());
+            theirs.send(list(b"waits")).await.0.unwrap();
+            ends.push((inflow, theirs));
+        }
+        ring.sleep(Duration::from_millis(20)).await;
+        assert!(ring.empty_buffers(8) && !ring.empty_buffers(8));
+        let said = [ends[0].0.next().await, ends[1].0.next().await];
+        let kept = said.iter().flatten().map(|chunk| chunk.len()).sum::<usize>();
+        let lost = said.iter().filter_map(|said| said.as_ref().err()?.raw_os_error()).collect::<Vec<_>>();
+        assert_eq!((kept, lost), (5, vec![libc::ENOMEM]));
+    });
+}
+
+#[test]
 fn of_who_takes_nothing_little_is_received() {
     let reactor = reactor_of(128);
     let ring = reactor.ring().clone();
