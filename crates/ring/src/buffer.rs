@@ -200,6 +200,35 @@ impl Drop for Buffer {
     }
 }
 
+/// Room for a buffer, counted as [`in_use`] before there is one: who will need it later is sure to have it, and gets the
+/// memory that was given back last, which is still in the cache.
+pub struct Room {
+    length: usize,
+    counted: usize,
+}
+
+impl Room {
+    /// For `length` bytes, at most [`LARGEST`].
+    pub fn new(length: usize) -> Room {
+        let counted = if length == 0 { 0 } else { SMALLEST << class_for(length) };
+        IN_USE.with(|bytes| bytes.set(bytes.get() + counted));
+        Room { length, counted }
+    }
+
+    /// The buffer, as of [`Buffer::new`].
+    pub fn into_buffer(self) -> Buffer {
+        let length = self.length;
+        drop(self);
+        Buffer::new(length)
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        IN_USE.try_with(|bytes| bytes.set(bytes.get() - self.counted)).ok();
+    }
+}
+
 impl Default for Buffer {
     fn default() -> Self {
         Buffer::empty()
@@ -324,6 +353,22 @@ mod tests {
         drop(buffer);
         assert_eq!(in_use(), 0);
         assert_eq!(Buffer::new(8192).as_ptr(), address);
+    }
+
+    #[test]
+    fn room_is_in_use_before_there_is_a_buffer() {
+        let rooms = [0, 5000, 4096].map(Room::new);
+        assert_eq!(in_use(), 8192 + 4096);
+        let hot = Buffer::new(5000);
+        let address = hot.as_ptr();
+        drop(hot);
+        let [nothing, room, given_up] = rooms;
+        let buffer = room.into_buffer();
+        assert_eq!((buffer.len(), buffer.as_ptr()), (5000, address), "the memory that was used last");
+        drop((nothing, given_up));
+        assert_eq!(in_use(), 8192);
+        drop(buffer);
+        assert_eq!(in_use(), 0);
     }
 
     #[test]

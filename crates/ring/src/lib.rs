@@ -34,7 +34,7 @@ mod uring;
 
 pub use activity::Activity;
 pub use address::Peer;
-pub use buffer::{ALIGNMENT, Buffer, LARGEST, Shared, in_use};
+pub use buffer::{ALIGNMENT, Buffer, LARGEST, Room, Shared, in_use};
 pub use chunk::Chunk;
 pub use clock::Instant;
 pub use congestion::{CongestionControl, MAX_CONGESTION_CONTROL_NAME};

@@ -49,8 +49,8 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             entries: 1024,
-            receive_buffers: 128,
-            receive_buffer_bytes: 64 << 10,
+            receive_buffers: 64,
+            receive_buffer_bytes: 128 << 10,
             // About what a sleep and a wake-up across cores cost on a virtual machine.
             look: Duration::from_micros(60),
         }

@@ -9,11 +9,9 @@ use std::rc::Rc;
 
 use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket};
 
-/// From here on a piece is received straight into its buffer, in bytes: below it the extra system call costs more
-/// than the copy.
-const DIRECT: usize = 8 << 10;
-/// The same while a receive stands, which has to be ended first.
-const DIRECT_INSTEAD: usize = 32 << 10;
+/// From here on a piece is received straight into its buffer, in bytes. Below it a copy out of the cache costs less than
+/// receives that take so little at a time: each tells the peer about room, and answers leave in smaller batches.
+const DIRECT: usize = 256 << 10;
 
 /// Why nothing more comes.
 #[derive(Debug, thiserror::Error)]
@@ -150,8 +148,7 @@ impl Reader {
             if at == end {
                 return Ok(buffer);
             }
-            let least = if self.inflow.stands() { DIRECT_INSTEAD } else { DIRECT };
-            if end - at < least {
+            if end - at < DIRECT {
                 self.more().await?;
                 continue;
             }

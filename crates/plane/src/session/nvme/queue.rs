@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Buffer, Instant, Notify, Soon};
+use ring::{Buffer, Instant, Notify, Room, Soon};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
@@ -325,7 +325,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Gets a buffer and asks the host for the data.
+    /// Gets room and asks the host for the data.
     fn ask(self: &Rc<Self>, id: SlotId, cid: u16, wanted: u32) {
         if has_memory(wanted as usize) {
             return self.send_r2t(id, cid, wanted);
@@ -339,7 +339,7 @@ impl Queue {
 
     fn send_r2t(&self, id: SlotId, cid: u16, wanted: u32) {
         let known = self.slot(id, |slot| {
-            slot.buffer = Buffer::new(wanted as usize);
+            slot.room = Some(Room::new(wanted as usize));
             slot.wanted = wanted;
         });
         if known.is_some() {
@@ -373,7 +373,11 @@ impl Queue {
             return Err(FatalError::field(1));
         }
         let start = std::mem::replace(&mut slot.received, end) as usize;
-        Ok((id, std::mem::take(&mut slot.buffer), start))
+        let buffer = match slot.room.take() {
+            Some(room) => room.into_buffer(),
+            None => std::mem::take(&mut slot.buffer),
+        };
+        Ok((id, buffer, start))
     }
 
     /// The bytes of [`Queue::expect_data`] are in the buffer; `intact` unless their digest is wrong.

@@ -1,6 +1,6 @@
 //! The commands of one queue that are under way, found by transfer tag, and which identifiers they have.
 
-use ring::Buffer;
+use ring::{Buffer, Room};
 use wire::nvme::Command;
 
 /// One command from its capsule to its completion.
@@ -9,6 +9,8 @@ pub struct Slot {
     pub command: Command,
     /// Its output data so far; empty while it is being received into.
     pub buffer: Buffer,
+    /// Room for data that was asked for and of which nothing has come.
+    pub room: Option<Room>,
     /// Bytes of it that have come.
     pub received: u32,
     /// Bytes of it that were asked for.
@@ -29,6 +31,7 @@ impl Slot {
         Slot {
             command,
             buffer: Buffer::empty(),
+            room: None,
             received: 0,
             wanted: 0,
             partner: None,

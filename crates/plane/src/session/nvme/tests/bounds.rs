@@ -146,6 +146,33 @@ fn take_all() -> Vec<Buffer> {
 }
 
 #[test]
+fn data_is_asked_for_when_there_is_memory_for_it_and_none_is_taken_by_others_meanwhile() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let mut taken = take_all();
+        taken.truncate(taken.len() - 3);
+        let room = BUFFER_BYTES_PER_SHARD - in_use();
+        assert!((2 << 20..3 << 20).contains(&room), "{room} bytes are left");
+        let data = vec![0x5a; 1 << 20];
+        for at in 0..3 {
+            host.blocks(Opcode::WRITE, at << 11, &data, false, Fuse::Normal).await;
+        }
+        let [first, second] = [host.ready().await, host.ready().await];
+        assert!(in_use() + data.len() > BUFFER_BYTES_PER_SHARD, "what was asked for has its place");
+        host.is_silent(Duration::from_secs(1)).await;
+        host.data(&first, 0, &data, true, false).await;
+        assert_eq!(host.completed().await.status, DONE);
+        let third = host.ready().await;
+        for asked in [second, third] {
+            host.data(&asked, 0, &data, true, false).await;
+            assert_eq!(host.completed().await.status, DONE);
+        }
+        assert_eq!(BUFFER_BYTES_PER_SHARD - in_use(), room, "nothing is left over");
+    });
+}
+
+#[test]
 fn a_write_in_a_capsule_waits_for_memory_and_is_carried_out_when_there_is_some() {
     play(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
