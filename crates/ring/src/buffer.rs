@@ -5,6 +5,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{self, NonNull};
 
@@ -205,6 +206,8 @@ impl Drop for Buffer {
 pub struct Room {
     length: usize,
     counted: usize,
+    /// It is counted on the thread that made it, and stays there.
+    _thread: PhantomData<*const ()>,
 }
 
 impl Room {
@@ -212,7 +215,7 @@ impl Room {
     pub fn new(length: usize) -> Room {
         let counted = if length == 0 { 0 } else { SMALLEST << class_for(length) };
         IN_USE.with(|bytes| bytes.set(bytes.get() + counted));
-        Room { length, counted }
+        Room { length, counted, _thread: PhantomData }
     }
 
     /// The buffer, as of [`Buffer::new`].
