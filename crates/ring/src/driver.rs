@@ -73,6 +73,18 @@ impl Driver {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self, Driver::Kernel(uring) if uring.borrow().holds())
+    }
+
+    /// See [`crate::Inflow::several`].
+    pub(crate) fn several(&self) {
+        if let Driver::Kernel(uring) = self {
+            uring.borrow_mut().several();
+        }
+    }
+
     /// See [`Activity::count_look`].
     pub(crate) fn count_look(&self, span: Duration, found: bool) {
         if let Driver::Kernel(uring) = self {

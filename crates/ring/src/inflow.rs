@@ -38,6 +38,11 @@ impl Inflow {
         &self.socket
     }
 
+    /// The last bytes were several messages: this is nobody who asks one thing at a time, and waits for the answer.
+    pub fn several(&self) {
+        self.socket.several();
+    }
+
     /// Whether a receive stands, or has left something to be taken.
     pub fn stands(&self) -> bool {
         self.standing.is_some()

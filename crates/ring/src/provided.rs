@@ -6,14 +6,20 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::os::fd::RawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::{Submitter, types::BufRingEntry};
 
+use crate::uring::checked;
+
 /// The only group of a ring.
 pub(crate) const GROUP: u16 = 0;
 const PAGE: usize = 4096;
+/// Where the flags of a completion name a buffer (`IORING_CQE_F_BUFFER`, `IORING_CQE_BUFFER_SHIFT`).
+const HAS_BUFFER: u32 = 1;
+const BUFFER_SHIFT: u32 = 16;
 /// Buffers that go round at least.
 const FEW: u16 = 8;
 /// Of so many that come back, one is kept back while more than [`FEW`] go round.
@@ -30,6 +36,8 @@ pub(crate) struct Provided {
     spare: RefCell<Vec<u16>>,
     /// How many came back since one was kept back.
     back: Cell<u32>,
+    /// How many of the spare ones are in use: so many come back to them.
+    borrowed: Cell<u32>,
 }
 
 impl Provided {
@@ -44,6 +52,7 @@ impl Provided {
             tail: Cell::new(0),
             spare: RefCell::new((FEW.min(count)..count).rev().collect()),
             back: Cell::new(0),
+            borrowed: Cell::new(0),
         };
         // SAFETY: page-aligned zeroed memory for `count` entries that lives until the io_uring is closed: the
         // driver drops its io_uring first.
@@ -66,6 +75,10 @@ impl Provided {
 
     /// Buffer `id` is not needed any more.
     pub(crate) fn give(&self, id: u16) {
+        if self.borrowed.get() > 0 {
+            self.borrowed.set(self.borrowed.get() - 1);
+            return self.spare.borrow_mut().push(id);
+        }
         self.back.set(self.back.get() + 1);
         if self.back.get() >= KEPT_BACK {
             self.back.set(0);
@@ -81,6 +94,24 @@ impl Provided {
     pub(crate) fn widen(&self) -> bool {
         let spare = self.spare.borrow_mut().pop();
         spare.inspect(|&id| self.hand_over(id)).is_some()
+    }
+
+    /// Receives what has come, without the kernel's ring and without waiting, into a spare buffer; none when there is none.
+    /// Gives the count and the flags that name the buffer as a completion does, or an errno.
+    pub(crate) fn receive(&self, descriptor: RawFd) -> Option<Result<(i32, u32), i32>> {
+        let mut spare = self.spare.borrow_mut();
+        let id = *spare.last()?;
+        // SAFETY: within the allocation, and a spare buffer is nobody's.
+        let count = checked(unsafe {
+            let into = self.data.as_ptr().add(id as usize * self.size);
+            libc::recv(descriptor, into.cast(), self.size, libc::MSG_DONTWAIT)
+        } as i32);
+        if count.as_ref().is_ok_and(|count| *count > 0) {
+            spare.pop();
+            self.borrowed.set(self.borrowed.get() + 1);
+        }
+        let named = |count| (count, HAS_BUFFER | u32::from(id) << BUFFER_SHIFT);
+        Some(count.map(named).map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)))
     }
 
     /// Hands buffer `id` to the kernel.

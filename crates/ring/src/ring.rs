@@ -230,6 +230,12 @@ impl Ring {
         self.0.driver.activity()
     }
 
+    /// Whether a receive is held back from the kernel.
+    #[cfg(test)]
+    pub(crate) fn holds(&self) -> bool {
+        self.0.driver.holds()
+    }
+
     /// Looks for so long at most from now on, see [`Options::look`].
     pub fn set_look(&self, span: Duration) {
         self.0.patience.borrow_mut().set_limit(span);

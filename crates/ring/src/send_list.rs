@@ -3,7 +3,7 @@
 use std::ptr;
 
 use crate::buffer::Shared;
-use crate::memory::ahead;
+use crate::memory::step_ahead;
 
 /// Most pieces in one send (the kernel's `IOV_MAX`).
 pub const MAX_SEGMENTS: usize = 1024;
@@ -45,7 +45,7 @@ impl SendList {
         if bytes.is_empty() {
             return;
         }
-        ahead::step();
+        step_ahead();
         let start = self.inline.len();
         self.inline.extend_from_slice(bytes);
         self.length += bytes.len();
@@ -57,7 +57,7 @@ impl SendList {
 
     /// Appends a part of a buffer without a copy.
     pub fn push(&mut self, part: Shared) {
-        ahead::step();
+        step_ahead();
         if !part.is_empty() {
             self.length += part.len();
             self.segments.push(Segment::Shared(part));
@@ -100,16 +100,21 @@ impl SendList {
         if self.segments.len() == 1 { self.pieces().next() } else { None }
     }
 
-    /// The message for the kernel. Valid until the list is changed or moved out of its box.
-    pub(crate) fn message(&mut self) -> *const libc::msghdr {
+    /// The message for the kernel, without the first `sent` bytes. Valid until the list is changed or moved out of its box.
+    pub(crate) fn message(&mut self, sent: usize) -> *const libc::msghdr {
         let SendList { inline, segments, iovecs, message, .. } = self;
         iovecs.clear();
-        iovecs.extend(segments.iter().map(|segment| {
+        let mut skip = sent;
+        iovecs.extend(segments.iter().filter_map(|segment| {
             let bytes = match segment {
                 Segment::Inline { start, length } => &inline[*start..*start + *length],
                 Segment::Shared(part) => &part[..],
             };
-            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+            let gone = skip.min(bytes.len());
+            skip -= gone;
+            let bytes = &bytes[gone..];
+            (!bytes.is_empty())
+                .then(|| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() })
         }));
         message.msg_iov = iovecs.as_mut_ptr();
         message.msg_iovlen = iovecs.len();

@@ -147,6 +147,11 @@ impl Socket {
         self.0.ring().make_room()
     }
 
+    /// See [`crate::Inflow::several`].
+    pub(crate) fn several(&self) {
+        self.0.ring().0.driver.several();
+    }
+
     /// A receive that stands: see [`crate::Inflow`].
     pub(crate) fn keep_receiving(&self) -> Op {
         self.0.ring().submit(&self.0, Operation::KeepReceiving, Keep::Nothing)

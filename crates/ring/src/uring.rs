@@ -9,6 +9,7 @@ use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::activity::Activity;
+use crate::alone::{Alone, Brought, Held};
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::op::{Allocate, Completion, Keep, OpKey, Operation};
@@ -32,6 +33,13 @@ pub(crate) struct Uring {
     /// Receives of this turn, and what cancels one. They go behind everything else: a receive that finds nothing yet
     /// is not to keep an answer waiting.
     receives: Vec<squeue::Entry>,
+    /// What was done without the kernel's ring, to be passed on in the next turn.
+    done: Vec<(OpKey, Completion)>,
+    /// A send of which a part has gone already, and how much.
+    begun: Option<(OpKey, i32)>,
+    alone: Alone,
+    /// The last look had to wait for what it found.
+    waited: bool,
     pub(crate) activity: Activity,
 }
 
@@ -73,6 +81,10 @@ impl Uring {
             bell,
             transfers: 0,
             receives: Vec::new(),
+            done: Vec::new(),
+            begun: None,
+            alone: Alone::default(),
+            waited: false,
             activity: Activity::default(),
         };
         driver.watch_bell();
@@ -111,6 +123,12 @@ impl Uring {
     }
 
     pub(crate) fn submit(&mut self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
+        if matches!(operation, Operation::KeepReceiving) && self.alone.holds(Held { key, descriptor }) {
+            return;
+        }
+        if matches!(operation, Operation::Send) && self.send_at_once(key, descriptor, keep) {
+            return;
+        }
         let entry = entry(operation, Fd(descriptor), keep).user_data(key.to_bits());
         if operation.receives() {
             self.receives.push(entry);
@@ -129,6 +147,11 @@ impl Uring {
     }
 
     pub(crate) fn cancel(&mut self, key: OpKey) {
+        if self.alone.held().is_some_and(|held| held.key == key) {
+            self.alone.let_go();
+            self.done.push((key, Completion { result: -libc::ECANCELED, flags: 0, more: false }));
+            return;
+        }
         self.receives.push(opcode::AsyncCancel::new(key.to_bits()).build().user_data(NOBODY));
     }
 
@@ -151,22 +174,21 @@ impl Uring {
     /// Hands over what is to be submitted, then looks until something can be taken in, at most for `span`, or until
     /// `told` says that somebody called.
     pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> Look {
+        self.waited = false;
         if self.gather() {
             self.exchange().ok();
         }
         // Completions come only when the kernel is entered; until then its deferred work shows as a flag. Nothing is
         // written meanwhile: flags and counters share a line, for which two cores would quarrel.
-        if !self.kernel.completion().is_empty() {
+        if !self.done.is_empty() || !self.kernel.completion().is_empty() || self.ask() {
             return Look { found: true, lasted: Duration::ZERO };
         }
-        let submission = self.kernel.submission();
+        let looks = if self.alone.held().is_some() { 1 } else { LOOKS };
         let start = Instant::monotonic();
         loop {
-            for _ in 0..LOOKS {
-                if submission.taskrun() || submission.cq_overflow() || told() {
-                    return Look { found: true, lasted: Instant::monotonic().since(start) };
-                }
-                std::hint::spin_loop();
+            if self.has_come(looks, &told) || self.ask() {
+                self.waited = true;
+                return Look { found: true, lasted: Instant::monotonic().since(start) };
             }
             let lasted = Instant::monotonic().since(start);
             if lasted >= span {
@@ -175,9 +197,26 @@ impl Uring {
         }
     }
 
+    /// Whether something comes while it looks so often.
+    fn has_come(&mut self, looks: usize, told: impl Fn() -> bool) -> bool {
+        let submission = self.kernel.submission();
+        for _ in 0..looks {
+            if submission.taskrun() || submission.cq_overflow() || told() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
+    }
+
     /// Submits, waits as told, and passes each completion to `complete`.
     pub(crate) fn turn(&mut self, wait: Wait, mut complete: impl FnMut(OpKey, Completion)) {
         self.transfers = 0;
+        // What is done already is not to be waited for.
+        let wait = if self.done.is_empty() { wait } else { Wait::No };
+        if !matches!(wait, Wait::No) || self.alone.passes() {
+            self.hand_over_held();
+        }
         let any = self.gather();
         let entered = match wait {
             Wait::No if !any && !self.is_deferred() => Ok(0),
@@ -198,17 +237,35 @@ impl Uring {
             let usual = [libc::ETIME, libc::EINTR, libc::EBUSY, libc::EAGAIN, libc::ENOMEM];
             assert!(usual.contains(&code), "io_uring_enter failed for good: {error}");
         }
+        for (key, completion) in self.done.drain(..) {
+            complete(key, completion);
+        }
         let mut bell = None;
+        let mut brought = Brought::default();
         let completions = self.kernel.completion();
         self.activity.completions += completions.len() as u64;
         for entry in completions {
-            let (result, flags) = (entry.result(), entry.flags());
+            let (mut result, flags) = (entry.result(), entry.flags());
             let more = cqueue::more(flags);
+            let key = OpKey::from_bits(entry.user_data());
             match entry.user_data() {
-                NOBODY => {}
-                BELL => bell = Some(more),
-                key => complete(OpKey::from_bits(key), Completion { result, flags, more }),
+                NOBODY => continue,
+                BELL => {
+                    bell = Some(more);
+                    continue;
+                }
+                _ if more && cqueue::buffer_select(flags).is_some() => {
+                    (brought.by, brought.times) = (Some(key), brought.times + 1);
+                }
+                _ => brought.others += 1,
             }
+            if let Some((_, sent)) = self.begun.take_if(|begun| begun.0 == key) {
+                result += if result < 0 { 0 } else { sent };
+            }
+            complete(key, Completion { result, flags, more });
+        }
+        if let Some(key) = self.alone.learn(std::mem::take(&mut self.waited), brought) {
+            self.cancel(key);
         }
         if let Some(still_watched) = bell {
             let mut count = 0u64;
@@ -218,6 +275,75 @@ impl Uring {
                 self.watch_bell();
             }
         }
+    }
+
+    /// The receive that is held goes to the kernel.
+    fn hand_over_held(&mut self) {
+        if let Some(Held { key, descriptor }) = self.alone.let_go() {
+            let entry = entry(Operation::KeepReceiving, Fd(descriptor), &mut Keep::Nothing);
+            self.receives.push(entry.user_data(key.to_bits()));
+        }
+    }
+
+    /// Asks the socket of the receive that is held. Whether something came of it.
+    fn ask(&mut self) -> bool {
+        let Some(Held { key, descriptor }) = self.alone.held() else { return false };
+        let Some(received) = self.provided.receive(descriptor) else {
+            // No buffer is left over: the kernel's are to be waited for.
+            self.hand_over_held();
+            return false;
+        };
+        let completion = match received {
+            Ok((0, _)) => Completion { result: 0, flags: 0, more: false },
+            Ok((count, flags)) => Completion { result: count, flags, more: true },
+            Err(libc::EAGAIN | libc::EINTR) => {
+                self.alone.waits();
+                return false;
+            }
+            Err(code) => Completion { result: -code, flags: 0, more: false },
+        };
+        self.done.push((key, completion));
+        self.alone.answered();
+        if !completion.more {
+            self.alone.let_go();
+        }
+        true
+    }
+
+    #[cfg(test)]
+    pub(crate) fn holds(&self) -> bool {
+        self.alone.held().is_some()
+    }
+
+    /// See [`crate::Inflow::several`].
+    pub(crate) fn several(&mut self) {
+        self.alone.several();
+    }
+
+    /// Sends on the connection that is alone, as far as it goes. False when the kernel's ring has to.
+    fn send_at_once(&mut self, key: OpKey, descriptor: RawFd, keep: &mut Keep) -> bool {
+        let Keep::List(list) = keep else { return false };
+        if self.begun.is_some() || self.alone.held().is_none_or(|held| held.descriptor != descriptor) {
+            return false;
+        }
+        let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+        // SAFETY: the message refers to memory of the list, which is not changed meanwhile.
+        let sent = checked(unsafe { libc::sendmsg(descriptor, list.message(0), flags) } as i32);
+        let result = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
+            Ok(count) if (count as usize) < list.len() => {
+                self.begun = Some((key, count));
+                let message = list.message(count as usize);
+                let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
+                let rest = opcode::SendMsg::new(Fd(descriptor), message).flags(flags).build();
+                self.push(&rest.user_data(key.to_bits()));
+                return true;
+            }
+            Ok(count) => count,
+            Err(libc::EAGAIN | libc::EINTR) => return false,
+            Err(code) => -code,
+        };
+        self.done.push((key, Completion { result, flags: 0, more: false }));
+        true
     }
 
     fn count_sleep(&mut self) {
@@ -283,7 +409,7 @@ fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
             if let Some(piece) = list.only_piece() {
                 return opcode::Send::new(fd, piece.as_ptr(), piece.len() as u32).flags(flags).build();
             }
-            opcode::SendMsg::new(fd, list.message()).flags(flags as u32).build()
+            opcode::SendMsg::new(fd, list.message(0)).flags(flags as u32).build()
         }
         (operation, _) => unreachable!("{operation:?} was submitted without what it needs"),
     }

@@ -256,6 +256,18 @@ impl Session {
         }
     }
 
+    /// From now on data of reads is received and forgotten: buffers come back with anything in them. It saves a copy, as one
+    /// from the socket is all that a program which waits for its data has.
+    pub fn forget_data(&self) {
+        match self {
+            Session::Iscsi(session) => session.forget_data(),
+            Session::Nbd(session) => session.forget_data(),
+            Session::Nvme(session) => session.forget_data(),
+            // Theirs comes straight into the buffer.
+            Session::File(_) | Session::Pool(_) | Session::Null(_) => {}
+        }
+    }
+
     /// Writes `data` at `offset`; with `fua` it is on stable media at the end.
     pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
         match self {

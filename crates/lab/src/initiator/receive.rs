@@ -12,8 +12,8 @@ pub(super) trait Intake {
     /// Whether we are leaving: the peer is right to close the connection then.
     fn is_leaving(&self) -> bool;
 
-    /// Everything that was received, in order.
-    fn take_in(&mut self, bytes: &[u8]) -> Result<(), String>;
+    /// Everything that was received, in order. Gives how many requests it has ended.
+    fn take_in(&mut self, bytes: &[u8]) -> Result<u32, String>;
 
     /// Whether so much of one piece of data is missing that it is received straight into its buffer.
     fn is_direct(&self) -> Result<bool, String>;
@@ -45,7 +45,9 @@ async fn receive_all(
         let received = if is_direct { inflow.rest().await } else { inflow.next().await.map(Some) };
         let count = match received {
             Ok(Some(chunk)) => {
-                intake.take_in(&chunk)?;
+                if intake.take_in(&chunk)? > 1 {
+                    inflow.several();
+                }
                 Ok(chunk.len())
             }
             Ok(None) => intake.receive_direct().await?,

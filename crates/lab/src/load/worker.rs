@@ -105,6 +105,9 @@ impl Worker {
             unflushed: RefCell::default(),
             journal,
         });
+        if proof.is_none() {
+            session.forget_data();
+        }
         let schedule = load.rate.map(|rate| Schedule::new(rate, start, load.jobs, index, load.seed));
         Rc::new(Worker {
             common: common.clone(),

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket};
+use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket, step_ahead};
 
 /// From here on a piece is received straight into its buffer, in bytes. Below it a copy out of the cache costs less than
 /// receives that take so little at a time: each tells the peer about room, and answers leave in smaller batches.
@@ -33,6 +33,8 @@ pub struct Reader {
     inflow: Inflow,
     chunk: Option<Chunk>,
     position: usize,
+    /// Frames that have begun in this chunk.
+    frames: u32,
     last: Rc<Cell<Instant>>,
 }
 
@@ -49,7 +51,7 @@ impl Reader {
 
     fn of(ring: Ring, inflow: Inflow) -> Reader {
         let last = Rc::new(Cell::new(ring.now()));
-        Reader { ring, inflow, chunk: None, position: 0, last }
+        Reader { ring, inflow, chunk: None, position: 0, frames: 0, last }
     }
 
     /// When something last came; for those who watch the connection.
@@ -90,7 +92,7 @@ impl Reader {
         if chunk.is_empty() {
             return Err(Gone::Torn);
         }
-        self.position = 0;
+        (self.position, self.frames) = (0, 0);
         self.chunk = Some(chunk);
         Ok(())
     }
@@ -98,10 +100,15 @@ impl Reader {
     /// Waits for the first byte of a frame: here the peer may end the stream.
     #[inline]
     pub async fn ready(&mut self) -> Result<(), Gone> {
+        step_ahead();
         if self.chunk.is_none()
             && let Err(gone) = self.more().await
         {
             return Err(if matches!(gone, Gone::Torn) { Gone::Closed } else { gone });
+        }
+        self.frames += 1;
+        if self.frames == 2 {
+            self.inflow.several();
         }
         Ok(())
     }
@@ -118,6 +125,7 @@ impl Reader {
         let Some(part) = self.received(into.len()) else { return self.exact_in_parts(into).await };
         into.copy_from_slice(part);
         self.consume(into.len());
+        step_ahead();
         Ok(())
     }
 

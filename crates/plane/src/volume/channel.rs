@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Instant, Notify, Ring, Shared, Soon};
+use ring::{Instant, Notify, Ring, Shared, Soon, step_ahead};
 
 use crate::error::Error;
 use crate::layers::Stack;
@@ -156,6 +156,7 @@ impl Channel {
         if lent.is_some() {
             self.meter.prompt(Verb::Read, extent.length);
         }
+        step_ahead();
         lent
     }
 
@@ -171,6 +172,7 @@ impl Channel {
         if absorbed {
             self.meter.prompt(Verb::Write, extent.length);
         }
+        step_ahead();
         absorbed
     }
 

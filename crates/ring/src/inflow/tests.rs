@@ -197,3 +197,172 @@ fn what_a_dropped_one_has_received_gives_its_buffers_back() {
         assert_eq!(&*chunk.expect("there is a buffer for it").unwrap(), b"kept");
     });
 }
+
+/// Asks so often, one byte at a time, and takes the answers; the other end answers by what it gets.
+async fn ping_pong(inflow: &mut Inflow, rounds: usize) {
+    for round in 0..rounds {
+        inflow.socket().send(list(&[round as u8])).await.0.unwrap();
+        assert_eq!(&*inflow.next().await.unwrap(), [round as u8 ^ 0xff]);
+    }
+}
+
+/// The same until the core asks without the ring; gives how many rounds that took. It may do other things for long.
+async fn until_held(ring: &Ring, inflow: &mut Inflow) -> usize {
+    let mut rounds = 0;
+    while !ring.holds() {
+        ping_pong(inflow, 1).await;
+        rounds += 1;
+        assert!(rounds < 1_000_000, "it is never alone");
+    }
+    rounds
+}
+
+/// A peer on a thread of its own that answers each byte.
+fn answerer() -> (std::net::SocketAddr, std::thread::JoinHandle<usize>) {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answers = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (mut bytes, mut count) = ([0; 256], 0);
+        while let Ok(got) = stream.read(&mut bytes)
+            && got > 0
+        {
+            bytes[..got].iter_mut().for_each(|byte| *byte ^= 0xff);
+            stream.write_all(&bytes[..got]).unwrap();
+            count += got;
+        }
+        count
+    });
+    (address, answers)
+}
+
+/// A core that looks for long, whatever the machine does meanwhile.
+fn patient() -> Reactor {
+    Reactor::new(&Options { look: Duration::from_millis(50), ..Options::default() }).unwrap()
+}
+
+#[test]
+fn who_asks_one_thing_at_a_time_is_asked_without_the_ring() {
+    const ROUNDS: usize = 400;
+    let (address, answers) = answerer();
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    let asked = reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        let mut asked = until_held(&ring, &mut inflow).await;
+        let mut fewest = u64::MAX;
+        for _ in 0..20 {
+            let before = ring.activity();
+            ping_pong(&mut inflow, ROUNDS).await;
+            asked += ROUNDS + until_held(&ring, &mut inflow).await;
+            fewest = fewest.min(ring.activity().enters - before.enters);
+        }
+        assert!(fewest < ROUNDS as u64 / 4, "{fewest} calls of the ring for {ROUNDS} answers");
+        // It goes to the kernel before the core sleeps, and what comes then is not lost.
+        ring.sleep(Duration::from_millis(120)).await;
+        assert!(!ring.holds(), "who sleeps does not ask");
+        asked += until_held(&ring, &mut inflow).await;
+        // The end of the stream is told, however it comes.
+        inflow.socket().shutdown();
+        assert!(inflow.next().await.is_ok_and(|chunk| chunk.is_empty()));
+        assert!(!ring.holds());
+        asked
+    });
+    assert_eq!(answers.join().unwrap(), asked);
+}
+
+#[test]
+fn a_receive_that_is_held_can_be_ended() {
+    let (address, answers) = answerer();
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    let asked = reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        let mut asked = 0;
+        for _ in 0..3 {
+            asked += until_held(&ring, &mut inflow).await + 3;
+            let rest = ring.timeout(Duration::from_secs(10), inflow.rest()).await;
+            assert!(rest.expect("it ends").unwrap().is_none());
+            inflow.socket().send(list(&[1, 2, 3])).await.0.unwrap();
+            let (count, buffer) = inflow.socket().receive_into(Buffer::new(3), 0).await;
+            assert_eq!((count.unwrap(), &buffer[..]), (3, &[254, 253, 252][..]));
+        }
+        asked += until_held(&ring, &mut inflow).await;
+        // Nor does it outlive who is dropped.
+        drop(inflow);
+        assert!(!ring.holds());
+        asked
+    });
+    assert_eq!(answers.join().unwrap(), asked);
+}
+
+#[test]
+fn what_does_not_go_at_once_is_sent_by_the_ring() {
+    use std::io::{Read, Write};
+    const LARGE: usize = 32 << 20;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let peer = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut byte = [0];
+        loop {
+            stream.read_exact(&mut byte).unwrap();
+            if byte == *b"!" {
+                break;
+            }
+            stream.write_all(&[byte[0] ^ 0xff]).unwrap();
+        }
+        // Nothing is read for a while: the send gets stuck in the middle.
+        std::thread::sleep(Duration::from_millis(20));
+        let mut all = vec![0; LARGE + 4];
+        stream.read_exact(&mut all).unwrap();
+        assert!(all[..LARGE].iter().enumerate().all(|(at, byte)| *byte == byte_at(at)));
+        assert_eq!(all[LARGE..], *b"tail");
+    });
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        let mut large = Buffer::new(LARGE);
+        large.iter_mut().enumerate().for_each(|(at, byte)| *byte = byte_at(at));
+        let mut all = SendList::new();
+        all.push_bytes(b"!");
+        all.push(large.share());
+        all.push_bytes(b"tail");
+        until_held(&ring, &mut inflow).await;
+        inflow.socket().send(all).await.0.unwrap();
+        peer.join().unwrap();
+    });
+}
+
+#[test]
+fn others_are_heard_beside_who_is_held() {
+    let (address, answers) = answerer();
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    let asked = reactor.block_on(async move {
+        let mut alone = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        let (ours, theirs) = pair(&ring).await;
+        let mut other = Inflow::new(ours);
+        assert!(ring.timeout(Duration::from_millis(1), other.next()).await.is_none());
+        let mut asked = until_held(&ring, &mut alone).await;
+        for number in 0..100 {
+            theirs.send(list(&[number])).await.0.unwrap();
+            assert_eq!(&*other.next().await.unwrap(), [number]);
+            ping_pong(&mut alone, 1).await;
+        }
+        asked += 100 + until_held(&ring, &mut alone).await;
+        // A core that always has something to do asks nobody: then the kernel listens.
+        alone.socket().send(list(&[9])).await.0.unwrap();
+        for _ in 0..1_000_000 {
+            ring.yield_now().await;
+        }
+        assert!(!ring.holds());
+        assert_eq!(&*alone.next().await.unwrap(), [9 ^ 0xff]);
+        asked + 1
+    });
+    assert_eq!(answers.join().unwrap(), asked);
+}

@@ -1,34 +1,40 @@
 //! Copies into memory that nobody has touched for long.
 //!
 //! A store brings the line in from memory first, of which nothing is left when all of it is written. Stores past the cache
-//! do without. On a processor of Intel that is twice as fast for cold memory, but not as fast as what was fetched in time, as
-//! the bytes of a small request can be. On one of AMD it was measured to be the slower way (docs/performance.md).
+//! do without. Whether that is quicker depends on the processor: it was measured to be on one of Intel with AVX-512, for what
+//! is not so short that it has been fetched in time, and on AMD's Zen 3; on Zen 5 it is the slower way (docs/performance.md).
 
 use std::ptr;
 use std::sync::OnceLock;
 
 use super::LINE;
 
-/// From so many bytes on a write goes past the cache.
-const PAST_CACHE: usize = 8 << 10;
-
 /// Whether a write of so many bytes goes past the cache: then nothing is won by fetching what is there before.
 #[inline]
 pub fn writes_past_cache(length: usize) -> bool {
-    static IS_BETTER: OnceLock<bool> = OnceLock::new();
-    length >= PAST_CACHE && *IS_BETTER.get_or_init(is_better)
+    static LEAST: OnceLock<usize> = OnceLock::new();
+    length >= *LEAST.get_or_init(least)
 }
 
+/// From so many bytes on a write goes past the cache.
 #[cfg(target_arch = "x86_64")]
-fn is_better() -> bool {
-    let maker = std::arch::x86_64::__cpuid(0);
-    let name = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
-    name.as_flattened() == b"GenuineIntel" && std::arch::is_x86_feature_detected!("avx512f")
+fn least() -> usize {
+    let (maker, version) = (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax);
+    let maker = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
+    // Family and model, both with their extended parts.
+    let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+    let model = (version >> 4 & 0xf) | (version >> 12 & 0xf0);
+    match maker.as_flattened() {
+        b"GenuineIntel" if is_x86_feature_detected!("avx512f") => 8 << 10,
+        // Zen 3 in servers.
+        b"AuthenticAMD" if family == 25 && model < 16 && is_x86_feature_detected!("avx2") => 8 << 10,
+        _ => usize::MAX,
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn is_better() -> bool {
-    false
+fn least() -> usize {
+    usize::MAX
 }
 
 /// Copies `length` bytes to `to`, most likely cold.
@@ -40,7 +46,13 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     #[cfg(target_arch = "x86_64")]
     if to.addr().is_multiple_of(LINE) && length.is_multiple_of(LINE) && writes_past_cache(length) {
         // SAFETY: whole lines, and the processor has the instructions; the rest is as the caller says.
-        return unsafe { copy_lines(from, to, length) };
+        return unsafe {
+            if is_x86_feature_detected!("avx512f") {
+                copy_lines(from, to, length)
+            } else {
+                copy_halves(from, to, length)
+            }
+        };
     }
     // SAFETY: as the caller says.
     unsafe { ptr::copy_nonoverlapping(from, to, length) };
@@ -58,6 +70,23 @@ unsafe fn copy_lines(from: *const u8, to: *mut u8, length: usize) {
         unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
     }
     // Such stores are in no order: they are to be seen before the lock of their page is.
+    _mm_sfence();
+}
+
+/// # Safety
+///
+/// As [`copy_lines`].
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn copy_halves(from: *const u8, to: *mut u8, length: usize) {
+    use std::arch::x86_64::{_mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
+    for at in (0..length).step_by(LINE) {
+        for half in [at, at + LINE / 2] {
+            // SAFETY: `at + LINE` is at most `length`; two vectors are a line, which `to.add(at)` begins.
+            unsafe { _mm256_stream_si256(to.add(half).cast(), _mm256_loadu_si256(from.add(half).cast())) };
+        }
+    }
+    // As above.
     _mm_sfence();
 }
 

@@ -18,6 +18,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+pub use ahead::step_ahead;
 pub use copy::writes_past_cache;
 pub use lender::Lender;
 pub(crate) use lender::Lent;
@@ -264,7 +265,8 @@ impl Memory {
             ahead::add(self.frame(frame).wrapping_add(at % PAGE), (stop - at).div_ceil(LINE));
             at = stop;
         }
-        ahead::step();
+        ahead::start();
+        ahead::step_ahead();
     }
 
     /// Copies bytes out. Panics when the range lies outside.
@@ -282,14 +284,15 @@ impl Memory {
     pub fn write(&self, offset: u64, from: &[u8]) {
         let (mut at, end) = self.range(offset, from.len()).expect("a range within the memory");
         let start = at;
-        ahead::step();
+        ahead::step_ahead();
         if at % PAGE == 0 && from.len() == PAGE {
             // What most writes are.
             let _locked = self.lock(at / PAGE);
             let frame = self.writable(at / PAGE, false);
             self.note_written(at / PAGE);
+            ahead::step_ahead();
             // SAFETY: as below, of one whole page.
-            return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.frame(frame), PAGE) };
+            return unsafe { copy::copy(from.as_ptr(), self.frame(frame), PAGE) };
         }
         while at < end {
             let first = at / PAGE;

@@ -94,6 +94,8 @@ pub(super) struct Inner {
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
+    /// Data of reads is not put into their buffers: nobody looks at it.
+    pub(super) forgets: Cell<bool>,
 }
 
 /// How a command ended.
@@ -253,6 +255,7 @@ impl Inner {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
+            forgets: Cell::new(false),
         });
         ring.spawn_later(send(inner.clone()));
         ring.spawn_later(super::receive::receive(inner.clone(), logged_in.rest));

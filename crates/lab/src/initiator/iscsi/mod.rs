@@ -118,6 +118,11 @@ impl IscsiSession {
         self.0.inner.lost().map(|reason| reason.to_string())
     }
 
+    /// See [`super::Session::forget_data`].
+    pub fn forget_data(&self) {
+        self.0.inner.forgets.set(true);
+    }
+
     /// READ(10) or READ(16).
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         let wanted = buffer.len();

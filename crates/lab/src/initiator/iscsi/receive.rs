@@ -48,6 +48,8 @@ struct Receiver {
     done: usize,
     sink: Sink,
     small: Vec<u8>,
+    /// PDUs, without data whose status is still to come.
+    ended: u32,
     crc: Crc32c,
     trailer: [u8; 8],
 }
@@ -64,6 +66,7 @@ pub(super) async fn receive(inner: Rc<Inner>, first: Vec<u8>) {
         done: 0,
         sink: Sink::Small,
         small: Vec::new(),
+        ended: 0,
         crc: Crc32c::new(),
         trailer: [0; 8],
     };
@@ -79,7 +82,8 @@ impl Intake for Receiver {
     }
 
     /// All PDUs of a batch, then room in the window is used once.
-    fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+    fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
+        let before = self.ended;
         while !bytes.is_empty() {
             bytes = match self.stage {
                 Stage::Header => self.take_header(bytes)?,
@@ -89,7 +93,7 @@ impl Intake for Receiver {
         }
         let inner = self.inner.clone();
         inner.issue_queued(&mut inner.state.borrow_mut());
-        Ok(())
+        Ok(self.ended.wrapping_sub(before))
     }
 
     fn is_direct(&self) -> Result<bool, Violation> {
@@ -186,6 +190,7 @@ impl Receiver {
         let count = (self.length - self.done).min(bytes.len());
         let (taken, rest) = bytes.split_at(count);
         match self.sink {
+            Sink::Command { .. } if self.inner.forgets.get() => {}
             Sink::Command { tag, offset } => {
                 let mut state = self.inner.state.borrow_mut();
                 let start = offset + self.done;
@@ -244,7 +249,7 @@ impl Receiver {
     /// The command whose data is to be received directly, where that begins in its buffer, and how many bytes are missing.
     fn direct(&self) -> Option<(u32, usize, usize)> {
         match self.sink {
-            Sink::Command { tag, offset, .. } if self.stage == Stage::Data => {
+            Sink::Command { tag, offset, .. } if self.stage == Stage::Data && !self.inner.forgets.get() => {
                 let missing = self.length - self.done;
                 (missing >= DIRECT).then_some((tag, offset, missing))
             }
@@ -254,6 +259,7 @@ impl Receiver {
 
     /// A PDU is complete.
     fn finish(&mut self) -> Result<(), Violation> {
+        self.ended = self.ended.wrapping_add(1);
         let pdu = TargetPdu::decode(&self.bhs).map_err(|error| error.to_string())?;
         let inner = self.inner.clone();
         let mut state = inner.state.borrow_mut();
@@ -261,6 +267,7 @@ impl Receiver {
             TargetPdu::DataIn(pdu) => {
                 let with_status = pdu.flags.contains(DataInFlags::STATUS);
                 state.advance(pdu.max_cmd_sn, with_status.then_some(pdu.stat_sn));
+                self.ended = self.ended.wrapping_sub(u32::from(!with_status));
                 let slot = state.slot(pdu.initiator_task_tag)?;
                 slot.received += self.length;
                 if with_status {

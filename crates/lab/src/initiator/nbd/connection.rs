@@ -69,6 +69,8 @@ pub(super) struct Inner {
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
+    /// Data of reads is not put into their buffers: nobody looks at it.
+    pub(super) forgets: Cell<bool>,
 }
 
 /// How a request ended.
@@ -151,6 +153,7 @@ impl Inner {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
+            forgets: Cell::new(false),
         });
         ring.spawn_later(send(inner.clone()));
         ring.spawn_later(super::receive::receive(inner.clone()));

@@ -73,6 +73,11 @@ impl NbdSession {
         self.0.inner.lost().map(|reason| reason.to_string())
     }
 
+    /// See [`super::Session::forget_data`].
+    pub fn forget_data(&self) {
+        self.0.inner.forgets.set(true);
+    }
+
     /// `NBD_CMD_READ`.
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         let length = buffer.len() as u32;

@@ -37,14 +37,16 @@ impl Intake for Receiver {
         self.inner.is_leaving()
     }
 
-    fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+    fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
+        let mut ended = 0;
         while !bytes.is_empty() {
+            ended += u32::from(self.data.is_none());
             bytes = match self.data {
                 None => self.take_header(bytes)?,
                 Some((cookie, done)) => self.take_data(cookie, done, bytes)?,
             };
         }
-        Ok(())
+        Ok(ended)
     }
 
     fn is_direct(&self) -> Result<bool, Violation> {
@@ -106,7 +108,9 @@ impl Receiver {
         let slot = state.slot(cookie)?;
         let count = (slot.buffer.len() - done).min(bytes.len());
         let (taken, rest) = bytes.split_at(count);
-        slot.buffer[done..done + count].copy_from_slice(taken);
+        if !self.inner.forgets.get() {
+            slot.buffer[done..done + count].copy_from_slice(taken);
+        }
         let complete = done + count == slot.buffer.len();
         self.data = if complete { None } else { Some((cookie, done + count)) };
         if complete {
@@ -119,6 +123,6 @@ impl Receiver {
     fn direct(&self) -> Result<Option<(u64, usize)>, Violation> {
         let Some((cookie, done)) = self.data else { return Ok(None) };
         let missing = self.inner.state.borrow_mut().slot(cookie)?.buffer.len() - done;
-        Ok((missing >= DIRECT).then_some((cookie, done)))
+        Ok((missing >= DIRECT && !self.inner.forgets.get()).then_some((cookie, done)))
     }
 }

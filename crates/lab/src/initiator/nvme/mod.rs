@@ -121,6 +121,11 @@ impl NvmeSession {
         self.0.facts.in_capsule
     }
 
+    /// See [`super::Session::forget_data`].
+    pub fn forget_data(&self) {
+        self.0.queue.forgets.set(true);
+    }
+
     /// Read.
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         let wanted = buffer.len();

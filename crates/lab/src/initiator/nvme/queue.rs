@@ -87,6 +87,8 @@ pub(super) struct Queue {
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
+    /// Data of reads is not put into their buffers: nobody looks at it.
+    pub(super) forgets: Cell<bool>,
     /// Ends with this one.
     partner: RefCell<Weak<Queue>>,
 }
@@ -115,6 +117,11 @@ pub(super) type Violation = String;
 impl State {
     fn cid(&self, index: u16) -> u16 {
         self.slots[usize::from(index)].generation << INDEX_BITS | index
+    }
+
+    /// Commands that the controller has.
+    pub(super) fn issued(&self) -> usize {
+        self.issued
     }
 
     /// The issued command of a CID that came from the controller.
@@ -215,6 +222,7 @@ impl Queue {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
+            forgets: Cell::new(false),
             partner: RefCell::new(Weak::new()),
         });
         ring.spawn_later(send(queue.clone()));

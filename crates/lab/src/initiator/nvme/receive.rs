@@ -77,7 +77,8 @@ impl Intake for Receiver {
     }
 
     /// All PDUs of a batch, then free entries of the queue are used once.
-    fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
+    fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
+        let before = self.queue.state.borrow().issued();
         while !bytes.is_empty() {
             bytes = match self.stage {
                 Stage::Header => self.take_header(bytes)?,
@@ -85,8 +86,10 @@ impl Intake for Receiver {
                 Stage::Trailer => self.take_trailer(bytes)?,
             };
         }
-        self.queue.issue_queued(&mut self.queue.state.borrow_mut());
-        Ok(())
+        let mut state = self.queue.state.borrow_mut();
+        let ended = before.saturating_sub(state.issued());
+        self.queue.issue_queued(&mut state);
+        Ok(ended as u32)
     }
 
     fn is_direct(&self) -> Result<bool, Violation> {
@@ -205,7 +208,7 @@ impl Receiver {
         let count = (length - self.done).min(bytes.len());
         let (taken, rest) = bytes.split_at(count);
         let start = offset + self.done;
-        {
+        if !self.queue.forgets.get() {
             let mut state = self.queue.state.borrow_mut();
             let target = state.slot(cid)?.buffer.get_mut(start..start + count);
             target.ok_or("data for a command that ended")?.copy_from_slice(taken);
@@ -264,6 +267,7 @@ impl Receiver {
     /// How many bytes of data are to be received directly.
     fn direct(&self) -> Option<usize> {
         let missing = self.input.length.saturating_sub(self.done);
-        (self.stage == Stage::Data && missing >= DIRECT).then_some(missing)
+        let is_direct = self.stage == Stage::Data && missing >= DIRECT && !self.queue.forgets.get();
+        is_direct.then_some(missing)
     }
 }
