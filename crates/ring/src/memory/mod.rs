@@ -291,8 +291,12 @@ impl Memory {
             let frame = self.writable(at / PAGE, false);
             self.note_written(at / PAGE);
             ahead::step_ahead();
-            // SAFETY: as below, of one whole page.
-            return unsafe { copy::copy(from.as_ptr(), self.frame(frame), PAGE) };
+            for part in (0..PAGE).step_by(PAGE / 4) {
+                // SAFETY: as below, of one whole page.
+                unsafe { copy::copy(from.as_ptr().add(part), self.frame(frame).add(part), PAGE / 4) };
+                ahead::step_ahead();
+            }
+            return;
         }
         while at < end {
             let first = at / PAGE;
