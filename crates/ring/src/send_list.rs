@@ -3,7 +3,7 @@
 use std::ptr;
 
 use crate::buffer::Shared;
-use crate::memory::step_ahead;
+use crate::memory::ahead;
 
 /// Most pieces in one send (the kernel's `IOV_MAX`).
 pub const MAX_SEGMENTS: usize = 1024;
@@ -45,7 +45,7 @@ impl SendList {
         if bytes.is_empty() {
             return;
         }
-        step_ahead();
+        ahead::step();
         let start = self.inline.len();
         self.inline.extend_from_slice(bytes);
         self.length += bytes.len();
@@ -57,7 +57,7 @@ impl SendList {
 
     /// Appends a part of a buffer without a copy.
     pub fn push(&mut self, part: Shared) {
-        step_ahead();
+        ahead::step();
         if !part.is_empty() {
             self.length += part.len();
             self.segments.push(Segment::Shared(part));
@@ -100,25 +100,34 @@ impl SendList {
         if self.segments.len() == 1 { self.pieces().next() } else { None }
     }
 
-    /// The message for the kernel, without the first `sent` bytes. Valid until the list is changed or moved out of its box.
-    pub(crate) fn message(&mut self, sent: usize) -> *const libc::msghdr {
+    /// The message for the kernel. Valid until the list is changed or moved out of its box.
+    pub(crate) fn message(&mut self) -> *const libc::msghdr {
         let SendList { inline, segments, iovecs, message, .. } = self;
         iovecs.clear();
-        let mut skip = sent;
-        iovecs.extend(segments.iter().filter_map(|segment| {
+        iovecs.extend(segments.iter().map(|segment| {
             let bytes = match segment {
                 Segment::Inline { start, length } => &inline[*start..*start + *length],
                 Segment::Shared(part) => &part[..],
             };
-            let gone = skip.min(bytes.len());
-            skip -= gone;
-            let bytes = &bytes[gone..];
-            (!bytes.is_empty())
-                .then(|| libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() })
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
         }));
         message.msg_iov = iovecs.as_mut_ptr();
         message.msg_iovlen = iovecs.len();
         ptr::from_ref(message)
+    }
+
+    /// The same without its first `sent` bytes.
+    pub(crate) fn rest(&mut self, mut sent: usize) -> *const libc::msghdr {
+        self.message();
+        self.iovecs.retain_mut(|piece| {
+            let gone = sent.min(piece.iov_len);
+            sent -= gone;
+            piece.iov_base = piece.iov_base.wrapping_byte_add(gone);
+            piece.iov_len -= gone;
+            piece.iov_len > 0
+        });
+        self.message.msg_iovlen = self.iovecs.len();
+        ptr::from_ref(&self.message)
     }
 }
 
@@ -138,6 +147,16 @@ mod tests {
         let pieces: Vec<_> = list.pieces().collect();
         assert_eq!(pieces, [&b"header "[..], b"data", b" tail"]);
         assert_eq!((list.len(), list.segments()), (16, 3));
+        // What is left when so much has gone.
+        let rest = |list: &mut SendList, sent| {
+            list.rest(sent);
+            list.iovecs.iter().map(|piece| piece.iov_len).collect::<Vec<_>>()
+        };
+        assert_eq!(rest(&mut list, 0), [7, 4, 5]);
+        assert_eq!(rest(&mut list, 3), [4, 4, 5]);
+        assert_eq!(rest(&mut list, 7), [4, 5]);
+        assert_eq!(rest(&mut list, 12), [4]);
+        assert_eq!(rest(&mut list, 16), [0; 0]);
         list.clear();
         assert!(list.is_empty());
     }

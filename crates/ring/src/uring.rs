@@ -328,11 +328,11 @@ impl Uring {
         }
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
         // SAFETY: the message refers to memory of the list, which is not changed meanwhile.
-        let sent = checked(unsafe { libc::sendmsg(descriptor, list.message(0), flags) } as i32);
+        let sent = checked(unsafe { libc::sendmsg(descriptor, list.message(), flags) } as i32);
         let result = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
             Ok(count) if (count as usize) < list.len() => {
                 self.begun = Some((key, count));
-                let message = list.message(count as usize);
+                let message = list.rest(count as usize);
                 let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
                 let rest = opcode::SendMsg::new(Fd(descriptor), message).flags(flags).build();
                 self.push(&rest.user_data(key.to_bits()));
@@ -409,7 +409,7 @@ fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
             if let Some(piece) = list.only_piece() {
                 return opcode::Send::new(fd, piece.as_ptr(), piece.len() as u32).flags(flags).build();
             }
-            opcode::SendMsg::new(fd, list.message(0)).flags(flags as u32).build()
+            opcode::SendMsg::new(fd, list.message()).flags(flags as u32).build()
         }
         (operation, _) => unreachable!("{operation:?} was submitted without what it needs"),
     }

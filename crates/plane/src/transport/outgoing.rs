@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 
-use ring::{Instant, MAX_SEGMENTS, Notify, Ring, SendList, Socket, step_ahead};
+use ring::{Instant, MAX_SEGMENTS, Notify, Ring, SendList, Socket};
 
 use crate::limits::SEND_STALL;
 
@@ -40,7 +40,6 @@ impl Outgoing {
         if self.closed.get() {
             return;
         }
-        step_ahead();
         let mut lists = self.lists.borrow_mut();
         let room = |list: &SendList| list.segments() + segments <= MAX_SEGMENTS && list.len() < LIST_BYTES;
         if !lists.back().is_some_and(|list| room(list)) {
@@ -52,7 +51,6 @@ impl Outgoing {
             self.bytes.set(self.bytes.get() + list.len() - before);
         }
         drop(lists);
-        step_ahead();
         self.changed.notify();
     }
 

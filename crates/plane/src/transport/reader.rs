@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket, step_ahead};
+use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket};
 
 /// From here on a piece is received straight into its buffer, in bytes. Below it a copy out of the cache costs less than
 /// receives that take so little at a time: each tells the peer about room, and answers leave in smaller batches.
@@ -89,10 +89,13 @@ impl Reader {
 
     fn take(&mut self, chunk: Chunk) -> Result<(), Gone> {
         self.last.set(self.ring.turn_time());
+        if std::mem::take(&mut self.frames) > 1 {
+            self.inflow.several();
+        }
         if chunk.is_empty() {
             return Err(Gone::Torn);
         }
-        (self.position, self.frames) = (0, 0);
+        self.position = 0;
         self.chunk = Some(chunk);
         Ok(())
     }
@@ -100,16 +103,12 @@ impl Reader {
     /// Waits for the first byte of a frame: here the peer may end the stream.
     #[inline]
     pub async fn ready(&mut self) -> Result<(), Gone> {
-        step_ahead();
         if self.chunk.is_none()
             && let Err(gone) = self.more().await
         {
             return Err(if matches!(gone, Gone::Torn) { Gone::Closed } else { gone });
         }
         self.frames += 1;
-        if self.frames == 2 {
-            self.inflow.several();
-        }
         Ok(())
     }
 
@@ -125,7 +124,6 @@ impl Reader {
         let Some(part) = self.received(into.len()) else { return self.exact_in_parts(into).await };
         into.copy_from_slice(part);
         self.consume(into.len());
-        step_ahead();
         Ok(())
     }
 

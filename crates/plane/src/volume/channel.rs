@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Instant, Notify, Ring, Shared, Soon, step_ahead};
+use ring::{Instant, Notify, Ring, Shared, Soon};
 
 use crate::error::Error;
 use crate::layers::Stack;
@@ -156,7 +156,6 @@ impl Channel {
         if lent.is_some() {
             self.meter.prompt(Verb::Read, extent.length);
         }
-        step_ahead();
         lent
     }
 
@@ -172,7 +171,6 @@ impl Channel {
         if absorbed {
             self.meter.prompt(Verb::Write, extent.length);
         }
-        step_ahead();
         absorbed
     }
 

@@ -46,13 +46,14 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     #[cfg(target_arch = "x86_64")]
     if to.addr().is_multiple_of(LINE) && length.is_multiple_of(LINE) && writes_past_cache(length) {
         // SAFETY: whole lines, and the processor has the instructions; the rest is as the caller says.
-        return unsafe {
+        unsafe {
             if is_x86_feature_detected!("avx512f") {
-                copy_lines(from, to, length)
+                copy_lines(from, to, length);
             } else {
-                copy_halves(from, to, length)
+                copy_halves(from, to, length);
             }
-        };
+        }
+        return;
     }
     // SAFETY: as the caller says.
     unsafe { ptr::copy_nonoverlapping(from, to, length) };

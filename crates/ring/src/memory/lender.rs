@@ -35,7 +35,7 @@ impl Lender {
     /// The bytes as they are now, each page as a whole. They stay so, whatever is written meanwhile. `None` when they do
     /// not lie in one piece, lie outside, or when this core has lent much already: then they have to be copied.
     pub fn lend(&self, offset: u64, length: usize) -> Option<Shared> {
-        ahead::step_ahead();
+        ahead::step();
         let ledger = &self.0;
         let (start, end) = ledger.memory.range(offset, length).filter(|(start, end)| start < end)?;
         let pages = start / PAGE..end.div_ceil(PAGE);
@@ -51,7 +51,6 @@ impl Lender {
                 return None;
             }
         }
-        ahead::step_ahead();
         Some(Shared::lent(Lent { ledger: ledger.clone(), start: first * PAGE + start % PAGE, length }))
     }
 

@@ -18,7 +18,6 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-pub use ahead::step_ahead;
 pub use copy::writes_past_cache;
 pub use lender::Lender;
 pub(crate) use lender::Lent;
@@ -265,8 +264,7 @@ impl Memory {
             ahead::add(self.frame(frame).wrapping_add(at % PAGE), (stop - at).div_ceil(LINE));
             at = stop;
         }
-        ahead::start();
-        ahead::step_ahead();
+        ahead::step();
     }
 
     /// Copies bytes out. Panics when the range lies outside.
@@ -284,19 +282,14 @@ impl Memory {
     pub fn write(&self, offset: u64, from: &[u8]) {
         let (mut at, end) = self.range(offset, from.len()).expect("a range within the memory");
         let start = at;
-        ahead::step_ahead();
+        ahead::step();
         if at % PAGE == 0 && from.len() == PAGE {
             // What most writes are.
             let _locked = self.lock(at / PAGE);
             let frame = self.writable(at / PAGE, false);
             self.note_written(at / PAGE);
-            ahead::step_ahead();
-            for part in (0..PAGE).step_by(PAGE / 4) {
-                // SAFETY: as below, of one whole page.
-                unsafe { copy::copy(from.as_ptr().add(part), self.frame(frame).add(part), PAGE / 4) };
-                ahead::step_ahead();
-            }
-            return;
+            // SAFETY: as below, of one whole page.
+            return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.frame(frame), PAGE) };
         }
         while at < end {
             let first = at / PAGE;

@@ -76,12 +76,19 @@ fn input_in_many_pieces_comes_together() {
                 let last = piece.end == whole.len();
                 peer.data_in(&command, number as u32, piece.start, &whole[piece], last).await;
             }
+            let (command, _) = peer.command().await;
+            peer.data_in(&command, 0, 0, &whole, true).await;
             peer.next().await;
         });
         let session = session.await.unwrap();
         let (result, buffer) = session.read(0, Buffer::new(99_840)).await;
         result.unwrap();
         assert!(buffer[..] == data(99_840));
+        // What nobody looks at is received, and its digest looked at, but not copied.
+        session.forget_data();
+        let (result, buffer) = session.read(0, Buffer::zeroed(99_840)).await;
+        result.unwrap();
+        assert!(buffer.len() == 99_840 && buffer.iter().all(|byte| *byte == 0));
     });
 }
 

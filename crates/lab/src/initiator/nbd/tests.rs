@@ -154,6 +154,26 @@ fn a_long_read_comes_in_pieces_straight_into_its_buffer() {
 }
 
 #[test]
+fn data_that_nobody_looks_at_is_not_copied() {
+    run(|ring| async move {
+        let session = open(&ring, usual(), PATIENCE, |mut server| async move {
+            for _ in 0..2 {
+                let request = server.request().await;
+                server.reply(request.cookie, Errno::OK, &vec![7; request.length as usize]).await;
+            }
+            server.request().await;
+        });
+        let session = session.await.unwrap();
+        session.forget_data();
+        for length in [4096, 1 << 20] {
+            let (result, buffer) = session.read(0, Buffer::zeroed(length)).await;
+            result.unwrap();
+            assert!(buffer.len() == length && buffer.iter().all(|byte| *byte == 0));
+        }
+    });
+}
+
+#[test]
 fn a_server_that_breaks_the_rules_loses_us() {
     for (bytes, words) in [
         (SimpleReply { error: Errno::OK, cookie: 77 << 32 }.encode().to_vec(), "a request that is not there"),

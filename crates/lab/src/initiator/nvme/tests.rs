@@ -95,6 +95,9 @@ fn input_in_many_pieces_comes_together() {
                 let (command, _) = peer.command().await;
                 peer.input(&command, 0, &data(512), PduFlags::LAST_PDU).await;
                 peer.end(&command, GOOD, 0).await;
+                let (command, _) = peer.command().await;
+                let last = PduFlags::LAST_PDU | PduFlags::SUCCESS;
+                peer.input(&command, 0, &data(99_840), last).await;
                 peer.next().await;
             });
             let session = session.await.unwrap();
@@ -104,6 +107,11 @@ fn input_in_many_pieces_comes_together() {
             let (result, buffer) = session.read(0, Buffer::new(512)).await;
             result.unwrap();
             assert!(buffer[..] == data(512));
+            // What nobody looks at is received, and its digest looked at, but not copied.
+            session.forget_data();
+            let (result, buffer) = session.read(0, Buffer::zeroed(99_840)).await;
+            result.unwrap();
+            assert!(buffer.len() == 99_840 && buffer.iter().all(|byte| *byte == 0));
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, step_ahead};
+use ring::Buffer;
 use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
@@ -66,7 +66,6 @@ impl Session {
         if !usual {
             return false;
         }
-        step_ahead();
         let unit = &attached.unit;
         let lun = decode_lun(command.lun);
         let Some(response) = unit.at_once(&attached.nexus, lun, &command.cdb, data, &connection.traffic)
@@ -74,7 +73,6 @@ impl Session {
             return false;
         };
         self.window(CommandWindow::pass);
-        step_ahead();
         let asked = Asked {
             connection,
             initiator_task_tag: command.initiator_task_tag,

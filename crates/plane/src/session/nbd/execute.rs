@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Instant, Shared, Soon, step_ahead};
+use ring::{Buffer, Instant, Shared, Soon};
 use wire::nbd::{Command, CommandFlags, Request as WireRequest};
 
 use super::connection::{Connection, Slot};
@@ -61,13 +61,11 @@ impl Transmission {
         if !usual {
             return false;
         }
-        step_ahead();
         let extent = Extent::new(request.offset, request.length.into());
         match request.command {
             Command::READ => {
                 let Some(data) = self.channel.lend(extent) else { return false };
                 connection.traffic.prompt(Verb::Read, extent.length);
-                step_ahead();
                 connection.send_data(request.cookie, request.offset, data);
             }
             Command::WRITE if self.channel.absorb(extent, data) => {

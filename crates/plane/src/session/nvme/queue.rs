@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Buffer, Instant, Notify, Room, Soon, step_ahead};
+use ring::{Buffer, Instant, Notify, Room, Soon};
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
@@ -203,7 +203,6 @@ impl Queue {
         }
         let channels = namespaces.channels.borrow();
         let Some((channel, verb, extent)) = io::prompt(command, &channels, data) else { return false };
-        step_ahead();
         let note = || {
             namespaces.counters.count(command.opcode, command.sgl.length);
             self.connection.traffic.prompt(verb, extent.length);
@@ -221,7 +220,6 @@ impl Queue {
         }
         let Some(lent) = channel.lend(extent) else { return false };
         note();
-        step_ahead();
         self.complete(command.cid, Outcome::with_data(lent));
         true
     }

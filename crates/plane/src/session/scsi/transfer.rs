@@ -1,6 +1,6 @@
 //! READ, WRITE, VERIFY, WRITE AND VERIFY, SYNCHRONIZE CACHE (SBC-4 sections 5.18 ff.).
 
-use ring::{Buffer, step_ahead};
+use ring::Buffer;
 use wire::scsi::cdb::{ByteCheck, Transfer, Verify};
 use wire::scsi::luns::Lun;
 use wire::scsi::{Command, Sense};
@@ -95,7 +95,6 @@ impl LogicalUnit {
         let command = Command::decode(cdb).ok()?;
         let (Command::Read(transfer) | Command::Write(transfer)) = command else { return None };
         self.judge(&command, cdb, data.len() as u32).ok()?;
-        step_ahead();
         let block_size = u64::from(self.block_size());
         let extent = Extent::new(transfer.lba * block_size, u64::from(transfer.blocks) * block_size);
         match command {
