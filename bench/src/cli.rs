@@ -161,6 +161,9 @@ pub enum Side {
         /// Address of the server
         #[arg(long)]
         address: String,
+        /// Requests a second, as independent users come, instead of one for each answer
+        #[arg(long, requires = "spin")]
+        rate: Option<f64>,
         /// Look all the time instead of sleeping
         #[arg(long)]
         spin: bool,

@@ -114,6 +114,7 @@ impl Clients<'_> {
         flag("sessions", load.sessions.to_string());
         flag("seconds", self.seconds.to_string());
         flag("warm-up", self.warm_up_s.to_string());
+        arguments.extend(request.rate.map(|rate| format!("--rate={rate:.3}")));
         arguments.extend(spin.then(|| "--spin".to_owned()));
         arguments.extend(load.random.then(|| "--random".to_owned()));
         CommandLine::own(arguments)

@@ -91,6 +91,7 @@ fn run_side(side: &Side) -> Result<(), Error> {
             sessions,
             seconds,
             warm_up,
+            rate,
         } => {
             let shape = limit::Shape {
                 read_percent: *read_percent,
@@ -99,10 +100,12 @@ fn run_side(side: &Side) -> Result<(), Error> {
                 depth: *depth,
                 sessions: *sessions,
             };
-            limit::drive(address, shape, *spin, span(*warm_up), span(*seconds))?
+            let pace = rate.map_or(limit::Pace::Closed { spin: *spin }, |rate| limit::Pace::Open { rate });
+            limit::drive(address, shape, pace, span(*warm_up), span(*seconds))?
         }
     };
-    let output = output::BareOutput { operations: reached.operations, seconds: reached.seconds };
+    let limit::Reached { operations, seconds, latency } = reached;
+    let output = output::BareOutput { operations, seconds, latency };
     println!("{}", serde_json::json!(output));
     Ok(())
 }

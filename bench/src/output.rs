@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::error::Error;
+use crate::limit::Latency;
 use crate::rows::Load;
 use crate::stats::float;
 
@@ -160,15 +161,24 @@ pub struct BareOutput {
     pub operations: u64,
     /// In so many seconds.
     pub seconds: f64,
+    /// Of an open loop.
+    pub latency: Option<Latency>,
 }
 
-/// Reads what the limit's client wrote. The latency is by Little's law, exact for a fixed number in flight.
+/// Reads what the limit's client wrote. The latency of a closed loop is by Little's law, exact for a fixed number in flight.
 pub fn bare(text: &str, load: &Load) -> Result<Figures, Error> {
     let output: BareOutput = parse("bench limit-drive", text)?;
     if output.operations == 0 || output.seconds <= 0.0 {
         return Err(wrong("bench limit-drive", "not a single answer arrived"));
     }
-    Ok(of_rate(float(output.operations) / output.seconds, load))
+    let figures = of_rate(float(output.operations) / output.seconds, load);
+    Ok(output.latency.map_or(figures, |latency| Figures {
+        mean_us: latency.mean_us,
+        p50_us: Some(latency.p50_us),
+        p99_us: Some(latency.p99_us),
+        p99_9_us: Some(latency.p99_9_us),
+        ..figures
+    }))
 }
 
 fn of_rate(iops: f64, load: &Load) -> Figures {

@@ -79,6 +79,9 @@ fn fio_s_two_sides_are_one_load() {
 
 #[test]
 fn the_limit_s_latency_follows_from_what_is_in_flight() {
+    let open = r#"{"operations":2000,"seconds":2.0,"latency":{"mean_us":9.0,"p50_us":8.0,"p99_us":20.0,"p99_9_us":40.0}}"#;
+    let figures = bare(open, &ROWS[0].load).unwrap();
+    assert_eq!((figures.iops, figures.mean_us, figures.p99_9_us), (1000.0, 9.0, Some(40.0)));
     let figures = bare("{\"operations\":2000,\"seconds\":2.0}\n", &ROWS[0].load).unwrap();
     assert!((figures.iops - 1000.0).abs() < 1e-9 && (figures.mean_us - 32_000.0).abs() < 1e-6);
     assert!((figures.mib_per_s - 3.90625).abs() < 1e-9);

@@ -86,7 +86,7 @@ impl Row {
         match (self.client, self.kind) {
             (Client::Fio, _) => protocol == Protocol::Nbd,
             (Client::IscsiPerf, _) => protocol == Protocol::Iscsi,
-            (Client::Lab, Kind::Closed) => true,
+            (Client::Lab, Kind::Closed | Kind::Tail) => true,
             (Client::Lab, _) => protocol != Protocol::Bare,
         }
     }

@@ -15,7 +15,7 @@ use crate::machine::{Machine, memory_kib};
 use crate::process::{CommandLine, Interrupt, quick_output};
 use crate::report;
 use crate::rows::{Kind, ROWS, Row, select};
-use crate::server::{Place, Program, Running, Server};
+use crate::server::{Bare, Place, Program, Running, Server};
 use crate::special;
 use crate::stats::{Fact, Sample};
 use crate::work::Work;
@@ -280,7 +280,10 @@ fn start_all(bed: &Bed<'_>, outcome: &mut Outcome) -> Result<Vec<Ready>, Error> 
 
 /// All rounds of one row, the servers in turn. A server that failed is left out of the rounds after.
 fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Ready]) -> Result<(), Error> {
-    let fits = |server: &&Server| row.has(server.protocol) && server.program.serves(row.load.sessions);
+    let fits = |server: &&Server| {
+        let is_asked_in_time = row.kind != Kind::Tail || server.program != Program::Bare(Bare::Sleeping);
+        row.has(server.protocol) && server.program.serves(row.load.sessions) && is_asked_in_time
+    };
     let servers: Vec<Server> = outcome.servers.iter().filter(fits).cloned().collect();
     let mut failed = vec![false; servers.len()];
     for round in 1..=bed.options.rounds() {

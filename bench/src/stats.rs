@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::client::Window;
-use crate::rows::Row;
+use crate::rows::{Kind, Row};
 
 /// The last round may differ from the first by this share.
 const DRIFT: f64 = 0.15;
@@ -254,7 +254,8 @@ pub fn summarize(samples: &[Sample], rows: &[Row], servers: &[String], limits: &
             .fold(None, |best: Option<f64>, median| Some(best.map_or(median, |best| best.max(median))));
         for server in servers {
             let own = of(samples, row.name, server);
-            let limit = limit.filter(|_| !limits.contains(server));
+            // Who is asked so much and no more has no part of it.
+            let limit = limit.filter(|_| !limits.contains(server) && row.kind == Kind::Closed);
             summaries.extend(summary(samples, row, server, &own, limit));
         }
     }

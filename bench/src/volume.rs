@@ -98,7 +98,7 @@ pub fn drive(path: &Path, shape: Shape, warm_up: Duration, span: Duration) -> Re
         if drive.failed.get() {
             return Err(failed("a request failed"));
         }
-        Ok(Reached { operations, seconds })
+        Ok(Reached { operations, seconds, latency: None })
     })
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::{HEAD, Head, RECEIVE, Reached, SLICES, Shape, make_ready, receive, waits};
+use super::{HEAD, Head, Latency, Pace, RECEIVE, Reached, SLICES, Shape, make_ready, receive, waits};
 use crate::error::Error;
 
 /// One connection of the client.
@@ -25,12 +25,43 @@ struct Session {
     arrived: usize,
     data: Vec<u8>,
     buffer: Vec<u8>,
+    /// In an open loop.
+    arrivals: Option<Arrivals>,
+}
+
+/// When the requests of a connection are due.
+pub(super) struct Arrivals {
+    /// On average.
+    pub(super) between: Duration,
+    pub(super) next: Instant,
+    /// Those of the requests that are asked and not answered.
+    pub(super) asked: VecDeque<Instant>,
+    /// How long answered ones took.
+    pub(super) took: Vec<Duration>,
+}
+
+impl Arrivals {
+    /// The next request, if it is due: the one after it comes as independent users do.
+    pub(super) fn due(&mut self, now: Instant) -> bool {
+        if self.next > now {
+            return false;
+        }
+        self.asked.push_back(self.next);
+        self.next += self.between.mul_f64(-(1.0 - fastrand::f64()).ln());
+        true
+    }
+
+    /// The first of those asked is answered.
+    pub(super) fn answered(&mut self, now: Instant) {
+        let due = self.asked.pop_front();
+        self.took.extend(due.map(|due| now.saturating_duration_since(due)));
+    }
 }
 
 impl Session {
-    fn connect(address: &str, shape: Shape, number: u32, spin: bool) -> io::Result<Self> {
+    fn connect(address: &str, shape: Shape, number: u32, pace: Pace) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
-        make_ready(&stream, spin)?;
+        make_ready(&stream, pace != Pace::Closed { spin: false })?;
         let mut session = Self {
             stream,
             shape,
@@ -43,8 +74,15 @@ impl Session {
             arrived: 0,
             data: vec![0xa5; shape.request_bytes as usize],
             buffer: vec![0; RECEIVE],
+            arrivals: None,
         };
-        (0..shape.depth).for_each(|_| session.ask());
+        if let Pace::Open { rate } = pace {
+            let between = Duration::from_secs_f64(f64::from(shape.sessions) / rate);
+            let (asked, took) = (VecDeque::new(), Vec::new());
+            session.arrivals = Some(Arrivals { between, next: Instant::now(), asked, took });
+        } else {
+            (0..shape.depth).for_each(|_| session.ask());
+        }
         Ok(session)
     }
 
@@ -94,10 +132,22 @@ impl Session {
         }
     }
 
+    /// In an open loop, as many as may be in flight: those beyond wait, and that counts.
+    fn ask_what_is_due(&mut self) {
+        let now = Instant::now();
+        while self.expected.len() < self.shape.depth as usize
+            && self.arrivals.as_mut().is_some_and(|arrivals| arrivals.due(now))
+        {
+            self.ask();
+        }
+    }
+
     /// Sends, receives, and asks again for what has arrived; gives the number of answers.
     fn turn(&mut self) -> io::Result<u64> {
+        self.ask_what_is_due();
         self.send()?;
         let Some(received) = receive(&mut self.stream, &mut self.buffer)? else { return Ok(0) };
+        let now = Instant::now();
         self.arrived += received;
         let mut answers = 0;
         while let Some(&length) = self.expected.front() {
@@ -107,7 +157,10 @@ impl Session {
             self.arrived -= length;
             self.expected.pop_front();
             answers += 1;
-            self.ask();
+            match &mut self.arrivals {
+                Some(arrivals) => arrivals.answered(now),
+                None => self.ask(),
+            }
         }
         Ok(answers)
     }
@@ -125,13 +178,21 @@ fn drive_sessions(sessions: &mut [Session], warm_up: Duration, time: Duration) -
         }
         let now = Instant::now();
         match begun {
-            None if now >= warm => begun = Some(now),
+            None if now >= warm => {
+                begun = Some(now);
+                sessions
+                    .iter_mut()
+                    .flat_map(|session| &mut session.arrivals)
+                    .for_each(|all| all.took.clear());
+            }
             None => {}
             Some(begin) => {
                 operations += answers;
                 let span = now.duration_since(begin);
                 if span >= time {
-                    return Ok(Reached { operations, seconds: span.as_secs_f64() });
+                    let took = sessions.iter_mut().filter_map(|session| session.arrivals.take());
+                    let latency = Latency::of(took.flat_map(|arrivals| arrivals.took).collect());
+                    return Ok(Reached { operations, seconds: span.as_secs_f64(), latency });
                 }
             }
         }
@@ -142,22 +203,22 @@ fn drive_sessions(sessions: &mut [Session], warm_up: Duration, time: Duration) -
 pub fn drive(
     address: &str,
     shape: Shape,
-    spin: bool,
+    pace: Pace,
     warm_up: Duration,
     time: Duration,
 ) -> Result<Reached, Error> {
     let failed = || Error::io(format!("the limit's client and {address}"));
-    let connect = |number| Session::connect(address, shape, number, spin);
+    let connect = |number| Session::connect(address, shape, number, pace);
     let sessions: Result<Vec<Session>, _> = (0..shape.sessions).map(connect).collect();
     let mut sessions = sessions.map_err(failed())?;
-    if spin {
+    if pace != (Pace::Closed { spin: false }) {
         return drive_sessions(&mut sessions, warm_up, time).map_err(failed());
     }
     let threads: Vec<_> = sessions
         .into_iter()
         .map(|session| std::thread::spawn(move || drive_sessions(&mut [session], warm_up, time)))
         .collect();
-    let mut reached = Reached { operations: 0, seconds: 0.0 };
+    let mut reached = Reached { operations: 0, seconds: 0.0, latency: None };
     for thread in threads {
         let one =
             thread.join().map_err(|_| Error::Options("a thread of the limit's client died".to_owned()))?;

@@ -12,11 +12,14 @@ mod server;
 
 use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use rustix::net::sockopt::set_tcp_congestion;
 
 pub use client::drive;
 pub use server::serve;
+
+use crate::stats::float;
 
 /// Bytes of a request's head, and of the head of an answer.
 pub const HEAD: usize = 48;
@@ -42,6 +45,21 @@ pub struct Shape {
     pub sessions: u32,
 }
 
+/// When requests are asked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Each when an answer has come; both sides may sleep.
+    Closed {
+        /// Look all the time instead.
+        spin: bool,
+    },
+    /// As independent users come, so many a second on average of all connections, looking all the time.
+    Open {
+        /// Requests a second.
+        rate: f64,
+    },
+}
+
 /// What was reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reached {
@@ -49,6 +67,37 @@ pub struct Reached {
     pub operations: u64,
     /// In so many seconds.
     pub seconds: f64,
+    /// Of requests that were due at a time of their own.
+    pub latency: Option<Latency>,
+}
+
+/// How long requests took, in microseconds, from when they were due.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[expect(clippy::struct_field_names, reason = "the unit comes last")]
+pub struct Latency {
+    /// Of all.
+    pub mean_us: f64,
+    /// Half of them took no longer.
+    pub p50_us: f64,
+    /// 99 of 100.
+    pub p99_us: f64,
+    /// 999 of 1000.
+    pub p99_9_us: f64,
+}
+
+impl Latency {
+    /// Of these; none of none.
+    fn of(mut all: Vec<Duration>) -> Option<Latency> {
+        all.sort_unstable();
+        let us = |span: Duration| span.as_secs_f64() * 1e6;
+        let at = |part: usize| all.get((all.len() * part).div_ceil(1000).max(1) - 1).copied().map(us);
+        Some(Latency {
+            p50_us: at(500)?,
+            p99_us: at(990)?,
+            p99_9_us: at(999)?,
+            mean_us: us(all.iter().sum()) / float(all.len() as u64),
+        })
+    }
 }
 
 /// Makes a connection ready: what is sent leaves at once, and by the congestion control that carries most over the

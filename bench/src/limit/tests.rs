@@ -1,6 +1,7 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::client::Arrivals;
 use super::memory::{Memory, Owed};
 use super::server::{Asked, Bytes};
 use super::*;
@@ -87,8 +88,35 @@ fn both_ways_move_every_kind_of_load() {
         {
             let shape = Shape { read_percent, random, request_bytes, depth, sessions };
             let short = Duration::from_millis(60);
-            let reached = drive(&address, shape, spin, short, short).unwrap();
+            let reached = drive(&address, shape, Pace::Closed { spin }, short, short).unwrap();
             assert!(reached.operations > 0 && reached.seconds >= 0.06, "{shape:?}: {reached:?}");
+            assert_eq!(reached.latency, None);
         }
+        let shape = Shape { read_percent: 100, random: true, request_bytes: 4096, depth: 32, sessions: 2 };
+        let span = Duration::from_millis(400);
+        let reached = drive(&address, shape, Pace::Open { rate: 2000.0 }, span / 8, span).unwrap();
+        // 800 on average, as independent users come.
+        assert!((500..1100).contains(&reached.operations), "{reached:?}");
+        let latency = reached.latency.unwrap();
+        assert!(latency.mean_us > 0.0 && latency.p50_us <= latency.p99_us, "{reached:?}");
     }
+}
+
+#[test]
+fn latencies_count_from_when_a_request_was_due() {
+    let thousand = Latency::of((1..=1000).rev().map(Duration::from_micros).collect()).unwrap();
+    let told = [thousand.mean_us, thousand.p50_us, thousand.p99_us, thousand.p99_9_us];
+    assert_eq!(told.map(|us| format!("{us:.1}")), ["500.5", "500.0", "990.0", "999.0"]);
+    assert_eq!(Latency::of(Vec::new()), None);
+    let begin = Instant::now();
+    let (asked, took) = Default::default();
+    let mut arrivals = Arrivals { between: Duration::from_micros(100), next: begin, asked, took };
+    let later = begin + Duration::from_millis(100);
+    let due = (0..10_000).take_while(|_| arrivals.due(later)).count();
+    assert!((700..1300).contains(&due), "{due} of about 1000");
+    assert!(!arrivals.due(later) && arrivals.next > later);
+    (0..due).for_each(|_| arrivals.answered(later));
+    // The first of them had waited all the time.
+    assert_eq!((arrivals.took.len(), arrivals.took[0]), (due, Duration::from_millis(100)));
+    assert!(arrivals.took.is_sorted_by(|one, next| one >= next));
 }
