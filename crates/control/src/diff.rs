@@ -9,7 +9,7 @@ use plane::portals::Portals;
 use plane::volume::Limits;
 
 use crate::config::{Backing, Config, Member, Pool, Volume};
-use crate::numbers::{number, to_write};
+use crate::numbers::{number, renumbered};
 use crate::plan;
 use crate::size::display_bytes;
 
@@ -195,15 +195,16 @@ fn namespaces(steps: &mut Vec<Step>, running: &Config, document: &Config, wished
     // What is another volume then has no number that it could lose.
     let is_later =
         |step: &Step, name: &str| matches!(step, Step::Later { volume: Some(volume), .. } if volume == name);
-    for (volume, next) in to_write(document, wished) {
-        if steps.iter().any(|step| is_later(step, &volume)) {
+    for place in renumbered(document, wished) {
+        let volume = &wished.volumes[place];
+        let Some(nsid) = volume.nvme.nsid else { continue };
+        if steps.iter().any(|step| is_later(step, &volume.name)) {
             continue;
         }
-        let Some(now) = wished.volumes.iter().find(|now| now.name == volume) else { continue };
-        let Some(nsid) = now.nvme.nsid else { continue };
         steps.push(Step::later(format!(
-            "{volume} is another namespace of {} than {nsid}; `nsid = {next}` on it keeps it that",
-            now.nvme.subsystem_nqn(),
+            "{} is another namespace of {} than {nsid}; `nsid = {nsid}` on it keeps it that",
+            volume.name,
+            volume.nvme.subsystem_nqn(),
         )));
     }
 }

@@ -23,15 +23,20 @@ pub fn number(running: Option<&Config>, wished: &mut Config) {
     }
 }
 
-/// The volumes whose number has to be written down, with it: the next start would give them another one. `numbered` is `document`
-/// with all numbers.
-pub fn to_write(document: &Config, numbered: &Config) -> Vec<(String, u32)> {
+/// The places of volumes that the next start would give another number. `numbered` is `document` with all numbers.
+pub fn renumbered(document: &Config, numbered: &Config) -> Vec<usize> {
     let mut fresh = document.clone();
     number(None, &mut fresh);
-    let numbers = || fresh.volumes.iter().zip(&numbered.volumes);
-    let moved: HashSet<&str> = numbers()
-        .filter(|(fresh, now)| fresh.nvme.nsid != now.nvme.nsid)
-        .map(|(_, now)| now.nvme.subsystem.as_str())
+    let differs = |place: &usize| fresh.volumes[*place].nvme.nsid != numbered.volumes[*place].nvme.nsid;
+    lacking(document).into_iter().filter(differs).collect()
+}
+
+/// The volumes whose number has to be written down, with it: all without one of a subsystem of which the next start would number
+/// any otherwise, as one that is written down changes what the others get. `numbered` is `document` with all numbers.
+pub fn to_write(document: &Config, numbered: &Config) -> Vec<(String, u32)> {
+    let moved: HashSet<&str> = renumbered(document, numbered)
+        .into_iter()
+        .map(|place| document.volumes[place].nvme.subsystem.as_str())
         .collect();
     let is_open = |place: &usize| moved.contains(document.volumes[*place].nvme.subsystem.as_str());
     let places = lacking(document).into_iter().filter(is_open);

@@ -129,6 +129,18 @@ fn a_volume_that_moves_with_the_next_start_has_no_number_to_lose() {
     assert!(said.len() == 2 && said.iter().all(|sentence| !sentence.contains("namespace")), "{said:?}");
 }
 
+/// Found by a property: a volume that moves into a subsystem with the next start made it be said of the others there that they would
+/// be other namespaces, which they would not.
+#[test]
+fn a_volume_that_comes_with_the_next_start_takes_no_number_away() {
+    let a = |backing: &str| volume("a", &format!("size = 512\nbacking = {backing}"));
+    let (memory, file) = (a("{ memory = true }"), a("{ file = \"a.img\" }") + "subsystem = \"pair\"\n");
+    let b = volume("b", "size = 512\nbacking = { null = true }\nsubsystem = \"pair\"\nnsid = 2");
+    let running = format!("[nvme]\n{memory}{b}");
+    let said = sentences(&running, &format!("[nvme]\n{file}{}", b.replace("nsid = 2", "")));
+    assert_eq!(said, ["from the next start of the node on: volume a in fels-data/a.img instead of in memory"]);
+}
+
 #[test]
 fn what_would_lose_data_or_keep_the_node_from_starting_is_refused() {
     let file = volume("a", "size = \"2MiB\"\nbacking = { file = \"a.img\" }");
