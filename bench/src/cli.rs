@@ -6,6 +6,9 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::monitoring::Doors;
 
+/// What `--disk-busy-poll` is where nothing is said.
+pub const DISK_BUSY_POLL: &str = "500us";
+
 /// Measures Fels beside other servers: same clients, same volume in memory, alternating rounds.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
@@ -80,6 +83,13 @@ pub struct Options {
     /// Directory on a disk for the rows that measure a file
     #[arg(long, default_value = "target")]
     pub disk: PathBuf,
+
+    /// How long Fels and the lab look for something to do before they sleep in the rows of 4 KiB on a file; 0 is not at all
+    ///
+    /// A disk ends requests in bursts. On a virtual machine whose disk shares a quota of CPU time with its cores, looking takes
+    /// from the disk.
+    #[arg(long, value_name = "SPAN", default_value = DISK_BUSY_POLL)]
+    pub disk_busy_poll: String,
 
     /// Name of this machine in the report [default: the host name]
     #[arg(long)]

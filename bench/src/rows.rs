@@ -6,9 +6,6 @@ use crate::client::Request;
 use crate::error::Error;
 use crate::server::{Program, Protocol};
 
-/// How long Fels and the lab look for something to do on a disk before they sleep: it ends requests in bursts.
-pub const FILE_BUSY_POLL: &str = "500us";
-
 /// What the requests of a row are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Load {
@@ -93,8 +90,7 @@ impl Row {
 
     /// What is asked of a server.
     pub fn request<'a>(&'a self, program: &'a Program, url: &'a str) -> Request<'a> {
-        let busy_poll = (self.kind == Kind::File).then_some(FILE_BUSY_POLL);
-        Request { client: self.client, program, url, load: &self.load, rate: None, busy_poll }
+        Request { client: self.client, program, url, load: &self.load, rate: None, busy_poll: None }
     }
 
     /// Whether its figure is a latency.

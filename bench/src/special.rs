@@ -11,7 +11,7 @@ use crate::idle;
 use crate::monitoring;
 use crate::output;
 use crate::process::CommandLine;
-use crate::rows::{FILE_BUSY_POLL, Kind, Load, Row, START_VOLUMES};
+use crate::rows::{Kind, Load, Row, START_VOLUMES};
 use crate::run::{Bed, Outcome};
 use crate::server::{Backing, FelsOptions, Place, Program, Running, Server, start_fels, write_file};
 use crate::stats::{Fact, Sample};
@@ -52,12 +52,6 @@ pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Er
     }
 }
 
-fn sessions_of(bed: &Bed<'_>, row: &Row, server: &Server, running: &mut Running) -> Result<Window, Error> {
-    running.expect_running()?;
-    let url = running.url(server.protocol).unwrap_or_default().to_owned();
-    bed.clients.run(&row.request(&server.program, &url), &[running.id()])
-}
-
 /// The same sessions on a server of two shards, and half of them on each of two servers of one shard, in turn.
 ///
 /// Two shards and the clients share two cores, so that batches are smaller and cores look and sleep more often than with
@@ -75,7 +69,7 @@ fn shards(
     let cores = [bed.place.cores, bed.place.client_cores];
     let both = cores.join(",");
     let start = |shards: u32, cores: &str| {
-        let options = FelsOptions { shards, busy_poll: Some(AT_ONCE), ..FelsOptions::default() };
+        let options = FelsOptions { shards, busy_poll: Some(AT_ONCE.to_owned()), ..FelsOptions::default() };
         let volume_bytes = bed.place.volume_bytes.min(SHARED_BYTES);
         let running = start_fels(binary, &options, &Place { cores, volume_bytes, ..bed.place })?;
         running.fill(&bed.place)?;
@@ -192,11 +186,17 @@ fn file(
     let bytes = FILE_BYTES.min(bed.place.volume_bytes);
     write_file(&disk.0, bytes)?;
     let backing = Backing::File(disk.0.clone());
-    let options = FelsOptions { backing, busy_poll: Some(FILE_BUSY_POLL), ..FelsOptions::default() };
+    // Large requests wait for the disk's bandwidth: there is nothing to be gained by looking.
+    let busy_poll = (!row.is_throughput()).then_some(&bed.options.disk_busy_poll);
+    let options = FelsOptions { backing, busy_poll: busy_poll.cloned(), ..FelsOptions::default() };
     let serve = |server: &Server| {
         let place = Place { volume_bytes: bytes, ..bed.place };
         let mut running = start_fels(binary, &options, &place)?;
-        let window = sessions_of(bed, row, server, &mut running);
+        running.expect_running()?;
+        let url = running.url(server.protocol).unwrap_or_default().to_owned();
+        let busy_poll = busy_poll.map(String::as_str);
+        let request = Request { busy_poll, ..row.request(&server.program, &url) };
+        let window = bed.clients.run(&request, &[running.id()]);
         // Who serves the file keeps others from it.
         running.stop();
         window

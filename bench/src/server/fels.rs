@@ -59,7 +59,7 @@ pub struct FelsOptions {
     /// How it is watched.
     pub monitoring: Monitoring,
     /// How long a shard looks for something to do before it sleeps, where that is not its own choice.
-    pub busy_poll: Option<&'static str>,
+    pub busy_poll: Option<String>,
 }
 
 impl Default for FelsOptions {
@@ -103,7 +103,7 @@ fn configuration(options: &FelsOptions, data: &Path, volume_bytes: u64, port: u1
         data.display(),
         options.shards,
         options.monitoring.key(),
-        options.busy_poll.map_or_else(String::new, |span| format!("busy_poll = \"{span}\"\n")),
+        options.busy_poll.as_ref().map_or_else(String::new, |span| format!("busy_poll = \"{span}\"\n")),
         port + 1,
         port + 2,
     );
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_shard_looks_for_as_long_as_is_said() {
-        let text = |busy_poll| {
-            let options = FelsOptions { busy_poll, ..FelsOptions::default() };
+        let text = |busy_poll: Option<&str>| {
+            let options = FelsOptions { busy_poll: busy_poll.map(str::to_owned), ..FelsOptions::default() };
             configuration(&options, Path::new("/d"), 1 << 20, 3000)
         };
         assert!(text(Some("500us")).contains("shards = 1\nbusy_poll = \"500us\"\n"));

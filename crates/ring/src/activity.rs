@@ -13,6 +13,8 @@ pub struct Activity {
     pub enters: u64,
     /// Those of them in which the core may have slept.
     pub sleeps: u64,
+    /// Receives that brought something, and sends, by system calls of their own: those of a connection that is alone.
+    pub direct: u64,
     /// Time in which the core looked for something to do, and found it before it slept.
     pub looked: Duration,
     /// Time in which it looked, and slept all the same.

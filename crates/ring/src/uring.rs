@@ -302,6 +302,7 @@ impl Uring {
             }
             Err(code) => Completion { result: -code, flags: 0, more: false },
         };
+        self.activity.direct += 1;
         self.done.push((key, completion));
         self.alone.answered();
         if !completion.more {
@@ -329,6 +330,7 @@ impl Uring {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
         // SAFETY: the message refers to memory of the list, which is not changed meanwhile.
         let sent = checked(unsafe { libc::sendmsg(descriptor, list.message(), flags) } as i32);
+        self.activity.direct += u64::from(sent.is_ok());
         let result = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
             Ok(count) if (count as usize) < list.len() => {
                 self.begun = Some((key, count));

@@ -12,6 +12,7 @@ pub(super) fn add(snapshot: &mut Snapshot, shards: &[CoreFigures]) {
             (&table::RING_COMPLETIONS, activity.completions),
             (&table::RING_ENTERS, activity.enters),
             (&table::RING_SLEEPS, activity.sleeps),
+            (&table::RING_DIRECT, activity.direct),
         ] {
             snapshot.push(family, &[&shard], count);
         }

@@ -164,6 +164,7 @@ fn a_shard_tells_how_it_waits() {
         completions: 4,
         enters: 3,
         sleeps: 2,
+        direct: 6,
         looked: Duration::from_millis(1500),
         looked_in_vain: Duration::from_millis(250),
     };
@@ -175,6 +176,7 @@ fn a_shard_tells_how_it_waits() {
     assert_eq!(number(&table::RING_COMPLETIONS, &["1"]), Some(4.0));
     assert_eq!(number(&table::RING_ENTERS, &["1"]), Some(3.0));
     assert_eq!(number(&table::RING_SLEEPS, &["1"]), Some(2.0));
+    assert_eq!(number(&table::RING_DIRECT, &["1"]), Some(6.0));
     assert_eq!(number(&table::BUSY_POLL, &["1", "found"]), Some(1.5));
     assert_eq!(number(&table::BUSY_POLL, &["1", "vain"]), Some(0.25));
     assert_eq!(number(&table::SHARD_BUFFERS, &["1"]), Some(4096.0));

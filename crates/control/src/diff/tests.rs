@@ -138,7 +138,10 @@ fn a_volume_that_comes_with_the_next_start_takes_no_number_away() {
     let b = volume("b", "size = 512\nbacking = { null = true }\nsubsystem = \"pair\"\nnsid = 2");
     let running = format!("[nvme]\n{memory}{b}");
     let said = sentences(&running, &format!("[nvme]\n{file}{}", b.replace("nsid = 2", "")));
-    assert_eq!(said, ["from the next start of the node on: volume a in fels-data/a.img instead of in memory"]);
+    assert_eq!(
+        said,
+        ["from the next start of the node on: volume a in fels-data/a.img instead of in memory"]
+    );
 }
 
 #[test]

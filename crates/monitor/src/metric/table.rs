@@ -208,6 +208,8 @@ families! {
         "System calls that a ring took.";
     Process Counter Count RING_SLEEPS "fels_ring_sleeps_total" ["shard"] "Sleeps of shards",
         "Times that the shard had nothing to do and slept.";
+    Process Counter Count RING_DIRECT "fels_ring_direct_total" ["shard"] "Transfers past the ring",
+        "Receives and sends of a connection that is alone, which the shard asks itself.";
     Process Counter Seconds BUSY_POLL "fels_shard_busy_poll_seconds_total" ["shard", "outcome"] "Busy polling of shards",
         "Time in which the shard looked for something to do: with success (found), or in vain, and slept all the same (vain).",
         scaled(plugin("fels_busy_poll", "system", "% of a core"), 100.0);
