@@ -302,7 +302,7 @@ impl Uring {
             }
             Err(code) => Completion { result: -code, flags: 0, more: false },
         };
-        self.activity.direct += 1;
+        self.activity.direct += u64::from(completion.more);
         self.done.push((key, completion));
         self.alone.answered();
         if !completion.more {
