@@ -212,9 +212,15 @@ async fn until_held(ring: &Ring, inflow: &mut Inflow) -> usize {
     while !ring.holds() {
         ping_pong(inflow, 1).await;
         rounds += 1;
-        assert!(rounds < 1_000_000, "it is never alone");
+        assert!(rounds < 100_000, "it is never alone");
     }
     rounds
+}
+
+/// What a peer does before it answers: where both ends share a core, an answer that is there as soon as the question is
+/// sent is waited for by nobody.
+fn let_it_be_waited_for() {
+    std::thread::sleep(Duration::from_micros(1));
 }
 
 /// A peer on a thread of its own that answers each byte.
@@ -229,6 +235,7 @@ fn answerer() -> (std::net::SocketAddr, std::thread::JoinHandle<usize>) {
         while let Ok(got) = stream.read(&mut bytes)
             && got > 0
         {
+            let_it_be_waited_for();
             bytes[..got].iter_mut().for_each(|byte| *byte ^= 0xff);
             stream.write_all(&bytes[..got]).unwrap();
             count += got;
@@ -314,6 +321,7 @@ fn what_does_not_go_at_once_is_sent_by_the_ring() {
             if byte == *b"!" {
                 break;
             }
+            let_it_be_waited_for();
             stream.write_all(&[byte[0] ^ 0xff]).unwrap();
         }
         // Nothing is read for a while: the send gets stuck in the middle.
