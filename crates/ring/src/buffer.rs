@@ -10,6 +10,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{self, NonNull};
 
 use crate::memory::Lent;
+use crate::slab::{self, Slab};
 
 /// Alignment of every buffer, in bytes: enough for direct I/O on any disk.
 pub const ALIGNMENT: usize = 4096;
@@ -25,6 +26,8 @@ struct Block {
     data: NonNull<u8>,
     class: u8,
     owners: Cell<u32>,
+    /// What it is cut out of.
+    slab: Option<NonNull<Slab>>,
 }
 
 impl Block {
@@ -41,23 +44,72 @@ impl Block {
         let layout = Self::layout(class);
         // SAFETY: no class is empty. Zeroed, so that every byte is initialised for ever after.
         let Some(data) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        NonNull::from(Box::leak(Box::new(Block { data, class, owners: Cell::new(1) })))
+        Block::at(data, class, None)
+    }
+
+    fn at(data: NonNull<u8>, class: u8, slab: Option<NonNull<Slab>>) -> NonNull<Block> {
+        NonNull::from(Box::leak(Box::new(Block { data, class, owners: Cell::new(1), slab })))
     }
 
     /// # Safety
-    /// `block` came from `allocate` and nobody owns it any more.
+    /// `block` came from `allocate` or `at`, and nobody owns it any more.
     unsafe fn free(block: NonNull<Block>) {
-        // SAFETY: made by `Box::leak` in `allocate`.
+        // SAFETY: made by `Box::leak` in `at`.
         let block = unsafe { Box::from_raw(block.as_ptr()) };
-        // SAFETY: allocated in `allocate` with this layout.
-        unsafe { dealloc(block.data.as_ptr(), Self::layout(block.class)) };
+        match block.slab {
+            // SAFETY: its part, of which this was the only block.
+            Some(slab) => unsafe { Slab::give_up_part(slab) },
+            // SAFETY: allocated in `allocate` with this layout.
+            None => unsafe { dealloc(block.data.as_ptr(), Self::layout(block.class)) },
+        }
     }
 }
 
 #[derive(Default)]
 struct Pool {
     free: [Vec<NonNull<Block>>; CLASSES],
+    /// Bytes of what is free and not cut out of a slab.
     kept: usize,
+    slabs: u16,
+}
+
+impl Pool {
+    fn take(&mut self, class: u8) -> Option<NonNull<Block>> {
+        if self.free[class as usize].is_empty() {
+            self.cut(class);
+        }
+        let block = self.free[class as usize].pop()?;
+        // SAFETY: blocks in the pool are live; the reference ends here.
+        if unsafe { block.as_ref() }.slab.is_none() {
+            self.kept -= SMALLEST << class;
+        }
+        Some(block)
+    }
+
+    /// Cuts another slab into blocks, if there may be one.
+    fn cut(&mut self, class: u8) {
+        let bytes = SMALLEST << class;
+        if bytes <= slab::LARGEST_PART && (self.slabs as usize) < slab::MOST {
+            let blocks = Slab::cut(self.slabs, bytes).map(|(data, slab)| Block::at(data, class, Some(slab)));
+            self.free[class as usize].extend(blocks);
+            self.slabs += 1;
+        }
+    }
+
+    /// Whether it took it.
+    fn keep(&mut self, block: NonNull<Block>) -> bool {
+        // SAFETY: its last owner has just let go of it; the reference ends here.
+        let (class, is_cut) = unsafe { (block.as_ref().class, block.as_ref().slab.is_some()) };
+        let bytes = SMALLEST << class;
+        if !is_cut {
+            if self.kept + bytes > KEEP {
+                return false;
+            }
+            self.kept += bytes;
+        }
+        self.free[class as usize].push(block);
+        true
+    }
 }
 
 impl Drop for Pool {
@@ -86,13 +138,7 @@ fn class_for(length: usize) -> u8 {
 
 fn take(length: usize) -> NonNull<Block> {
     let class = class_for(length);
-    let block = POOL.with_borrow_mut(|pool| {
-        let block = pool.free[class as usize].pop();
-        if block.is_some() {
-            pool.kept -= SMALLEST << class;
-        }
-        block
-    });
+    let block = POOL.with_borrow_mut(|pool| pool.take(class));
     IN_USE.with(|bytes| bytes.set(bytes.get() + (SMALLEST << class)));
     let block = block.unwrap_or_else(|| Block::allocate(class));
     // SAFETY: the block is live; the reference ends here.
@@ -103,25 +149,16 @@ fn take(length: usize) -> NonNull<Block> {
 /// Takes one owner away; the last one returns the memory.
 fn release(block: NonNull<Block>) {
     // SAFETY: the caller owned a share of the block, so it is live.
-    let (owners, class, capacity) = unsafe {
+    let (owners, capacity) = unsafe {
         let block = block.as_ref();
         block.owners.set(block.owners.get() - 1);
-        (block.owners.get(), block.class, block.capacity())
+        (block.owners.get(), block.capacity())
     };
     if owners > 0 {
         return;
     }
     IN_USE.try_with(|bytes| bytes.set(bytes.get() - capacity)).ok();
-    let kept = POOL.try_with(|pool| {
-        let mut pool = pool.borrow_mut();
-        let room = pool.kept + capacity <= KEEP;
-        if room {
-            pool.kept += capacity;
-            pool.free[class as usize].push(block);
-        }
-        room
-    });
-    if kept != Ok(true) {
+    if POOL.try_with(|pool| pool.borrow_mut().keep(block)) != Ok(true) {
         // SAFETY: that was the last owner.
         unsafe { Block::free(block) };
     }
@@ -182,6 +219,12 @@ impl Buffer {
         };
         std::mem::forget(self);
         Shared(source)
+    }
+
+    /// What it is cut out of.
+    pub(crate) fn slab(&self) -> Option<&Slab> {
+        // SAFETY: the buffer owns its block, and a block keeps its slab.
+        unsafe { self.block?.as_ref().slab.map(|slab| slab.as_ref()) }
     }
 
     fn pointer(&self) -> *mut u8 {

@@ -27,6 +27,7 @@ mod remote;
 mod ring;
 mod send_list;
 pub mod sim;
+mod slab;
 mod socket;
 mod task;
 mod timers;

@@ -10,11 +10,13 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 
 use crate::activity::Activity;
 use crate::alone::{Alone, Brought, Held};
+use crate::buffer::Buffer;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::op::{Allocate, Completion, Keep, OpKey, Operation};
 use crate::provided::{GROUP, Provided};
 use crate::ring::{Options, StartError};
+use crate::slab;
 
 /// Completions with this name are nobody's: of cancellations.
 const NOBODY: u64 = u64::MAX;
@@ -27,6 +29,8 @@ pub(crate) struct Uring {
     // Dropped first: the kernel must be gone from the memory below it.
     kernel: IoUring,
     provided: Rc<Provided>,
+    /// Of each slab of this thread, whether the kernel knows it by its number.
+    known: [Option<bool>; slab::MOST],
     bell: OwnedFd,
     /// Reads and writes of files in this turn.
     transfers: usize,
@@ -75,9 +79,12 @@ impl Uring {
         let count = options.receive_buffers;
         let provided = Provided::register(&uring.submitter(), count, options.receive_buffer_bytes)
             .map_err(StartError::Uring)?;
+        // A kernel that does not have this is told of each transfer's memory.
+        let may_know = uring.submitter().register_buffers_sparse(slab::MOST as u32).is_ok();
         let mut driver = Uring {
             kernel: uring,
             provided: Rc::new(provided),
+            known: [(!may_know).then_some(false); slab::MOST],
             bell,
             transfers: 0,
             receives: Vec::new(),
@@ -129,13 +136,19 @@ impl Uring {
         if matches!(operation, Operation::Send) && self.send_at_once(key, descriptor, keep) {
             return;
         }
-        let entry = entry(operation, Fd(descriptor), keep).user_data(key.to_bits());
+        let is_transfer = matches!(operation, Operation::Read { .. } | Operation::Write { .. });
+        let known = if is_transfer { self.known(keep) } else { None };
+        let entry = match (known, keep) {
+            (Some(number), Keep::Buffer(buffer)) => known_entry(operation, Fd(descriptor), buffer, number),
+            (_, keep) => entry(operation, Fd(descriptor), keep),
+        }
+        .user_data(key.to_bits());
         if operation.receives() {
             self.receives.push(entry);
             return;
         }
         self.push(&entry);
-        if matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
+        if is_transfer {
             self.transfers += 1;
             // A disk that is done with everything would wait for the end of the turn: it gets two at once, and then as
             // many again as it has, so that it works while the rest is made ready, and many still go together.
@@ -144,6 +157,23 @@ impl Uring {
                 self.hand_over().ok();
             }
         }
+    }
+
+    /// The number by which the kernel knows the memory that is kept, of which it is told when it comes for the first time.
+    fn known(&mut self, keep: &Keep) -> Option<u16> {
+        let Keep::Buffer(buffer) = keep else { return None };
+        let slab = buffer.slab()?;
+        let number = slab.number();
+        let known = &mut self.known[number as usize];
+        let is_known = *known.get_or_insert_with(|| {
+            // Refused where a process may not hold so much memory (RLIMIT_MEMLOCK).
+            // SAFETY: the slab stays where it is until this thread ends; the kernel holds its pages even then.
+            let told = unsafe {
+                self.kernel.submitter().register_buffers_update(number.into(), &[slab.whole()], None)
+            };
+            told.is_ok()
+        });
+        is_known.then_some(number)
     }
 
     pub(crate) fn cancel(&mut self, key: OpKey) {
@@ -365,16 +395,32 @@ impl Uring {
     }
 }
 
+/// A transfer from or to memory that the kernel knows by its number.
+fn known_entry(operation: Operation, fd: Fd, buffer: &mut Buffer, number: u16) -> squeue::Entry {
+    let (data, length) = (buffer.as_mut_ptr(), buffer.len() as u32);
+    match operation {
+        Operation::Read { offset } => opcode::ReadFixed::new(fd, data, length, number).offset(offset).build(),
+        Operation::Write { offset, durable } => opcode::WriteFixed::new(fd, data, length, number)
+            .offset(offset)
+            .rw_flags(sync_flags(durable))
+            .build(),
+        operation => unreachable!("{operation:?} is no transfer"),
+    }
+}
+
+fn sync_flags(durable: bool) -> i32 {
+    if durable { libc::RWF_DSYNC } else { 0 }
+}
+
 fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
     match (operation, keep) {
         (Operation::Read { offset }, Keep::Buffer(buffer)) => {
             opcode::Read::new(fd, buffer.as_mut_ptr(), buffer.len() as u32).offset(offset).build()
         }
         (Operation::Write { offset, durable }, Keep::Buffer(buffer)) => {
-            let flags = if durable { libc::RWF_DSYNC } else { 0 };
             opcode::Write::new(fd, buffer.as_ptr(), buffer.len() as u32)
                 .offset(offset)
-                .rw_flags(flags)
+                .rw_flags(sync_flags(durable))
                 .build()
         }
         (Operation::Sync, _) => opcode::Fsync::new(fd).flags(io_uring::types::FsyncFlags::DATASYNC).build(),
@@ -425,7 +471,6 @@ pub(crate) fn checked(result: i32) -> io::Result<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::Buffer;
 
     #[test]
     fn an_answer_goes_before_a_receive_and_a_receive_before_its_end() {
@@ -484,5 +529,42 @@ mod tests {
             driver.submit(OpKey::from_bits(0), Operation::Sync, file.as_raw_fd(), &mut Keep::Nothing);
         }
         assert_eq!(driver.kernel.submission().len(), 4);
+    }
+
+    #[test]
+    fn memory_is_told_of_once_and_moves_bytes_either_way() {
+        let path = std::env::temp_dir().join(format!("fels-ring-known-{}", std::process::id()));
+        let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let mut driver = Uring::new(&Options::default(), crate::remote::bell().unwrap()).unwrap();
+        driver.turn(Wait::No, |_, _| {});
+        let transfer = |driver: &mut Uring, operation, keep: &mut Keep| {
+            driver.submit(OpKey::from_bits(0), operation, file.as_raw_fd(), keep);
+            let mut result = None;
+            while result.is_none() {
+                driver.turn(Wait::Forever, |_, completion| result = Some(completion.result));
+            }
+            result.unwrap()
+        };
+        // Cut out of a slab, too large for one, and where the kernel may not hold any more.
+        for (length, refused, told) in [(5000, false, 1), (2 << 20, false, 1), (5000, true, 0)] {
+            if refused {
+                driver.known = [Some(false); slab::MOST];
+            }
+            for byte in 1..4 {
+                let [mut from, into] = [(); 2].map(|()| Buffer::new(length));
+                from.fill(byte);
+                let (mut from, mut into) = (Keep::Buffer(from), Keep::Buffer(into));
+                for (operation, keep) in [
+                    (Operation::Write { offset: 512, durable: byte == 2 }, &mut from),
+                    (Operation::Read { offset: 512 }, &mut into),
+                ] {
+                    assert_eq!(transfer(&mut driver, operation, keep), length as i32);
+                }
+                let (Keep::Buffer(from), Keep::Buffer(into)) = (from, into) else { unreachable!() };
+                assert!(*from == *into && into.iter().all(|have| *have == byte));
+            }
+            assert_eq!(driver.known.iter().filter(|known| **known == Some(true)).count(), told);
+        }
     }
 }
