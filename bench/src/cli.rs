@@ -6,9 +6,6 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::monitoring::Doors;
 
-/// What `--disk-busy-poll` is where nothing is said.
-pub const DISK_BUSY_POLL: &str = "500us";
-
 /// Measures Fels beside other servers: same clients, same volume in memory, alternating rounds.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
@@ -85,11 +82,12 @@ pub struct Options {
     pub disk: PathBuf,
 
     /// How long Fels and the lab look for something to do before they sleep in the rows of 4 KiB on a file; 0 is not at all
+    /// [default: as long as they do by themselves]
     ///
-    /// A disk ends requests in bursts. On a virtual machine whose disk shares a quota of CPU time with its cores, looking takes
-    /// from the disk.
-    #[arg(long, value_name = "SPAN", default_value = DISK_BUSY_POLL)]
-    pub disk_busy_poll: String,
+    /// A disk ends requests in bursts, between which a longer look avoids a sleep. On a virtual machine whose disk shares a
+    /// quota of CPU time with its cores, looking takes from the disk.
+    #[arg(long, value_name = "SPAN")]
+    pub disk_busy_poll: Option<String>,
 
     /// Name of this machine in the report [default: the host name]
     #[arg(long)]

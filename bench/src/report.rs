@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bars::{Bar, bars};
-use crate::cli::{DISK_BUSY_POLL, Options};
+use crate::cli::Options;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::readme::{CHART, chart, server_list};
@@ -434,8 +434,8 @@ fn repeat_flags(options: &Options) -> String {
     if let Some(name) = &options.set_congestion_control {
         flags.push(format!("--set-congestion-control {name}"));
     }
-    if options.disk_busy_poll != DISK_BUSY_POLL {
-        flags.push(format!("--disk-busy-poll {}", options.disk_busy_poll));
+    if let Some(span) = &options.disk_busy_poll {
+        flags.push(format!("--disk-busy-poll {span}"));
     }
     let (rounds, seconds, size) = (options.rounds(), options.seconds(), options.size);
     flags.push(format!("--rounds {rounds} --seconds {seconds} --size {size}"));

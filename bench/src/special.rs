@@ -186,8 +186,8 @@ fn file(
     let bytes = FILE_BYTES.min(bed.place.volume_bytes);
     write_file(&disk.0, bytes)?;
     let backing = Backing::File(disk.0.clone());
-    // Large requests wait for the disk's bandwidth: there is nothing to be gained by looking.
-    let busy_poll = (!row.is_throughput()).then_some(&bed.options.disk_busy_poll);
+    // Large requests wait for the disk's bandwidth: there is nothing to be gained by looking for longer.
+    let busy_poll = bed.options.disk_busy_poll.as_ref().filter(|_| !row.is_throughput());
     let options = FelsOptions { backing, busy_poll: busy_poll.cloned(), ..FelsOptions::default() };
     let serve = |server: &Server| {
         let place = Place { volume_bytes: bytes, ..bed.place };
