@@ -418,6 +418,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_beyond_the_slabs_is_memory_of_its_own() {
+        let count = slab::MOST * slab::BYTES / slab::LARGEST_PART + 3;
+        for _ in 0..2 {
+            let buffers: Vec<_> = (0..count).map(|_| Buffer::new(slab::LARGEST_PART)).collect();
+            assert_eq!(buffers.iter().filter(|buffer| buffer.slab().is_none()).count(), 3);
+            assert!(Buffer::new(slab::LARGEST_PART + 1).slab().is_none(), "too large to be a part");
+            drop(buffers);
+            let kept = POOL.with_borrow(|pool| pool.kept);
+            assert_eq!((in_use(), kept), (0, 5 * slab::LARGEST_PART), "the three, and the large one");
+        }
+    }
+
+    #[test]
     fn parts_keep_the_memory() {
         let shared = Buffer::copy_of(b"hello world").share();
         let world = shared.slice(6..11);
