@@ -16,6 +16,9 @@ const SEVERAL: u32 = 16;
 /// Turns without a question after which the receive goes to the kernel: the core has other things to do.
 const BUSY: u32 = 8;
 
+/// Turns in which the receive that was taken back may come again to be held. Whoever made it may have ended.
+const AGAIN: u32 = 8;
+
 /// A standing receive that the kernel does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Held {
@@ -38,8 +41,8 @@ pub(crate) struct Brought {
 #[derive(Default)]
 pub(crate) struct Alone {
     held: Option<Held>,
-    /// The next standing receive is to be held: the one that was taken back comes again.
-    is_expected: bool,
+    /// Turns in which the next standing receive is to be held: the one that was taken back comes again.
+    expected: u32,
     /// Who brought something alone last, and how often in a row.
     last: Option<OpKey>,
     lone: u32,
@@ -50,7 +53,7 @@ pub(crate) struct Alone {
 impl Alone {
     /// A standing receive is to be submitted: whether it is held instead.
     pub(crate) fn holds(&mut self, held: Held) -> bool {
-        let is_held = std::mem::take(&mut self.is_expected) && self.held.is_none();
+        let is_held = std::mem::take(&mut self.expected) > 0 && self.held.is_none();
         if is_held {
             (self.held, self.several, self.unasked) = (Some(held), 0, 0);
         }
@@ -69,6 +72,7 @@ impl Alone {
     /// A turn has ended; `waited`: the core looked for some time, and found this. Gives the receive that is to be taken
     /// back from the kernel.
     pub(crate) fn learn(&mut self, waited: bool, brought: Brought) -> Option<OpKey> {
+        self.expected = self.expected.saturating_sub(1);
         if brought.times == 0 {
             return None;
         }
@@ -78,7 +82,7 @@ impl Alone {
         if self.lone < LONE || self.held.is_some() {
             return None;
         }
-        (self.lone, self.is_expected) = (0, true);
+        (self.lone, self.expected) = (0, AGAIN);
         self.last
     }
 
@@ -136,6 +140,17 @@ mod tests {
         assert!((0..LONE * 4).all(|_| alone.learn(true, by(2)).is_none()));
         assert_eq!(alone.let_go(), Some(held(1)));
         assert!(!alone.holds(held(1)), "only when it was taken back");
+    }
+
+    #[test]
+    fn who_was_taken_back_and_does_not_come_again_is_not_waited_for() {
+        let mut alone = Alone::default();
+        for (turns, is_held) in [(AGAIN, false), (AGAIN - 1, true)] {
+            assert!((1..LONE).all(|_| alone.learn(true, by(1)).is_none()));
+            assert_eq!(alone.learn(true, by(1)), by(1).by);
+            assert!((0..turns).all(|_| alone.learn(false, Brought::default()).is_none()));
+            assert_eq!(alone.holds(held(2)), is_held);
+        }
     }
 
     #[test]
