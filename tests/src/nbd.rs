@@ -58,13 +58,16 @@ pub const ERROR: u16 = 0x8001;
 const EXPORT_NAME: u32 = 1;
 const STRUCTURED_REPLY: u32 = 8;
 const SET_META_CONTEXT: u32 = 10;
+/// With what a simple reply begins.
+pub const SIMPLE_MAGIC: [u8; 4] = [0x67, 0x44, 0x66, 0x98];
+const CHUNK_MAGIC: [u8; 4] = [0x66, 0x8e, 0x33, 0xef];
 
 /// A connection in transmission.
 pub struct Client {
     stream: TcpStream,
     structured: bool,
     next: u64,
-    /// Lengths of reads that have not been answered: a simple reply does not tell them.
+    /// Lengths of reads that have not been answered to the end: a simple reply does not tell them.
     reads: HashMap<u64, usize>,
     /// Bytes of the export.
     pub size: u64,
@@ -190,23 +193,28 @@ impl Client {
     pub fn receive(&mut self) -> io::Result<Reply> {
         let mut magic = [0; 4];
         self.stream.read_exact(&mut magic)?;
-        if self.structured { self.receive_chunk(magic) } else { self.receive_simple(magic) }
+        match magic {
+            SIMPLE_MAGIC => self.receive_simple(),
+            CHUNK_MAGIC => self.receive_chunk(),
+            other => panic!("{other:x?} is the magic of no reply"),
+        }
     }
 
-    fn receive_simple(&mut self, magic: [u8; 4]) -> io::Result<Reply> {
-        assert_eq!(magic, [0x67, 0x44, 0x66, 0x98], "magic of a simple reply");
+    fn receive_simple(&mut self) -> io::Result<Reply> {
         let mut header = [0; 12];
         self.stream.read_exact(&mut header)?;
         let (error, cookie) = (word(&header, 0), long(&header, 4));
-        let length = self.reads.remove(&cookie).filter(|_| error == 0);
+        let length = self.reads.remove(&cookie);
+        assert!(!self.structured || length.is_none(), "reads are answered in chunks");
+        let length = length.filter(|_| error == 0);
         let mut data = vec![0; length.unwrap_or(0)];
         self.stream.read_exact(&mut data)?;
         let kind = if length.is_some() { OFFSET_DATA } else { NONE };
         Ok(Reply { cookie, error, kind, done: true, offset: 0, data })
     }
 
-    fn receive_chunk(&mut self, magic: [u8; 4]) -> io::Result<Reply> {
-        assert_eq!(magic, [0x66, 0x8e, 0x33, 0xef], "magic of a chunk");
+    fn receive_chunk(&mut self) -> io::Result<Reply> {
+        assert!(self.structured, "chunks were not asked for");
         let mut header = [0; 16];
         self.stream.read_exact(&mut header)?;
         let done = header[1] & 1 == 1;
@@ -214,6 +222,9 @@ impl Client {
         let mut payload = vec![0; word(&header, 12) as usize];
         self.stream.read_exact(&mut payload)?;
         let mut reply = Reply { cookie: long(&header, 4), error: 0, kind, done, offset: 0, data: Vec::new() };
+        if done {
+            self.reads.remove(&reply.cookie);
+        }
         match kind {
             NONE => assert!(payload.is_empty()),
             OFFSET_DATA => {

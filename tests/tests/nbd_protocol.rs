@@ -1,8 +1,10 @@
 //! What the real clients do not ask for: each rule of the protocol by its bytes.
 
+use std::io::Read;
+
 use beds::nbd::{
-    BLOCK_STATUS, CACHE, Client, DF, DISC, FAST_ZERO, FLUSH, FUA, NO_HOLE, OFFSET_DATA, OFFSET_HOLE, READ,
-    REQ_ONE, TRIM, WRITE, WRITE_ZEROES,
+    BLOCK_STATUS, CACHE, Client, DF, DISC, FAST_ZERO, FLUSH, FUA, NO_HOLE, NONE, OFFSET_DATA, OFFSET_HOLE,
+    READ, REQ_ONE, SIMPLE_MAGIC, TRIM, WRITE, WRITE_ZEROES,
 };
 use beds::{Bed, Node, Volume};
 
@@ -49,6 +51,24 @@ fn a_request_that_breaks_the_rules_gets_its_error_and_the_connection_lives() {
         assert_eq!(client.error(0, WRITE, 0, PAYLOAD + 512, &vec![1; PAYLOAD as usize + 512]), EINVAL);
         assert_eq!(client.error(0, WRITE, 0, 512, &block), 0);
         assert_eq!(client.ask(0, READ, 0, 512, &[]).expect("an answer")[0].data, block);
+    }
+}
+
+#[test]
+fn what_is_no_read_is_answered_in_one_piece_and_a_read_of_nothing_in_chunks() {
+    let node = node();
+    for volume in ["demo", "file"] {
+        let mut client = client(&node, volume);
+        for (command, length) in [(WRITE, 512), (WRITE, 0), (FLUSH, 0), (TRIM, 512), (WRITE_ZEROES, 512)] {
+            let data = vec![3; if command == WRITE { length } else { 0 }];
+            let cookie = client.send(0, command, 0, length as u32, &data).expect("a request");
+            let mut reply = [0; 16];
+            client.stream().read_exact(&mut reply).expect("a simple reply");
+            let expected = [&SIMPLE_MAGIC[..], &[0; 4], &cookie.to_be_bytes()].concat();
+            assert_eq!(reply[..], expected, "{volume}, command {command}");
+        }
+        let nothing = client.ask(0, READ, 0, 0, &[]).expect("an answer");
+        assert_eq!((nothing.len(), nothing[0].kind, nothing[0].error), (1, NONE, 0), "{volume}");
     }
 }
 

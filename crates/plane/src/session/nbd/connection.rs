@@ -175,12 +175,18 @@ impl Connection {
         });
     }
 
-    /// A request is done.
+    /// A request is done that is no read. Its reply is a simple one even where replies are structured ("a simple reply
+    /// MAY be used as a reply to any request other than `NBD_CMD_READ`"): clients take a structured one in two receives.
     pub fn done(&self, cookie: u64) {
+        self.send(&SimpleReply { error: wire::nbd::Errno::OK, cookie }.encode(), None);
+    }
+
+    /// A read of nothing is done.
+    pub fn nothing_read(&self, cookie: u64) {
         if self.structured.get() {
             self.send(&none_chunk(cookie), None);
         } else {
-            self.send(&SimpleReply { error: wire::nbd::Errno::OK, cookie }.encode(), None);
+            self.done(cookie);
         }
     }
 

@@ -132,7 +132,7 @@ impl Transmission {
 
     async fn read(&self, request: &WireRequest) {
         if request.length == 0 {
-            return self.connection.done(request.cookie);
+            return self.connection.nothing_read(request.cookie);
         }
         let extent = Extent::new(request.offset, request.length.into());
         if let Some(data) = self.channel.lend(extent) {
