@@ -33,13 +33,13 @@ pub(super) const KEYS: &[Key] = &[
         name: "shards",
         takes: "1 to 64",
         default: "one per core",
-        says: "Threads that serve, each with a ring of its own.",
+        says: "Threads that serve, each with a ring of its own. Each has the kernel hold up to 16 MiB of its memory for transfers of files, as far as the limit of locked memory (`LimitMEMLOCK=`, `ulimit -l`) lets it; beyond that each transfer takes a little longer.",
     },
     Key {
         name: "busy_poll",
         takes: "seconds or `\"60us\"`, 0 to 10ms",
         default: "`\"60us\"`",
-        says: "How long a shard without work looks for some at most before it sleeps, while what came last says that this is likely to pay; 0 always sleeps at once. A core that looks is busy; one that sleeps answers later, on a virtual machine by about 50 us.",
+        says: "How long a shard without work looks for some at most before it sleeps, while what came last says that this is likely to pay; 0 always sleeps at once. A core that looks is busy; one that sleeps answers later, on a virtual machine by about 50 us. On one whose disk shares a quota of CPU time with its cores, a longer look takes from the disk.",
     },
     Key {
         name: "monitoring",

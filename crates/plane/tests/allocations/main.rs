@@ -261,19 +261,21 @@ impl Client {
         }
     }
 
+    /// A chunk is only what answers a read, and only where that was agreed on.
     fn receive(&mut self) {
-        let length = if self.structured {
-            let mut header = [0; CHUNK_HEADER_LENGTH];
-            self.stream.read_exact(&mut header).unwrap();
-            let header = ChunkHeader::decode(&header).unwrap();
-            assert!(header.done && !header.kind.is_error());
-            header.length as usize
-        } else {
-            let mut header = [0; SIMPLE_REPLY_LENGTH];
-            self.stream.read_exact(&mut header).unwrap();
-            let reply = SimpleReply::decode(&header).unwrap();
+        let mut header = [0; CHUNK_HEADER_LENGTH];
+        let (simple, rest) = header.split_first_chunk_mut::<SIMPLE_REPLY_LENGTH>().unwrap();
+        self.stream.read_exact(simple).unwrap();
+        let length = if let Ok(reply) = SimpleReply::decode(simple) {
             assert_eq!(reply.error, Errno::OK);
-            if reply.cookie.is_multiple_of(2) { BYTES } else { 0 }
+            let is_read = reply.cookie.is_multiple_of(2);
+            assert!(!(is_read && self.structured));
+            if is_read { BYTES } else { 0 }
+        } else {
+            self.stream.read_exact(rest).unwrap();
+            let header = ChunkHeader::decode(&header).unwrap();
+            assert!(self.structured && header.done && !header.kind.is_error());
+            header.length as usize
         };
         self.stream.read_exact(&mut vec![0; length]).unwrap();
     }
