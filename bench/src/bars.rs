@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::rows::{Client, Kind, ROWS};
+use crate::server::LIMIT_MEMORY;
 use crate::special::{FIO, VOLUME};
 use crate::stats::{FactSummary, Ratio, Summary};
 
@@ -23,12 +24,24 @@ pub struct Bar {
     pub at_most: bool,
     /// The unit; empty for a ratio.
     pub unit: String,
+    /// What the bare program with memory of the size of a volume reached, where it was asked the same.
+    #[serde(default)]
+    pub bare: Option<f64>,
 }
 
 impl Bar {
     /// Whether it was reached.
     pub fn met(&self) -> bool {
-        if self.at_most { self.reached <= self.wanted } else { self.reached >= self.wanted }
+        self.holds(self.reached)
+    }
+
+    /// Whether it was reached neither here nor by the bare program.
+    pub fn out_of_reach(&self) -> bool {
+        !self.met() && self.bare.is_some_and(|bare| !self.holds(bare))
+    }
+
+    fn holds(&self, figure: f64) -> bool {
+        if self.at_most { figure <= self.wanted } else { figure >= self.wanted }
     }
 }
 
@@ -111,11 +124,14 @@ fn share(ratio: &Ratio, figure: Figure) -> Option<f64> {
 /// Every bar that this run has figures for, in the order of the rows.
 pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> Vec<Bar> {
     let mut bars = Vec::new();
+    let find = |row: &str, server: &str| {
+        summaries.iter().find(|summary| summary.row == row && summary.server == server)
+    };
     let is_load = |name: &str| {
         ROWS.iter().any(|row| row.name == name && row.kind == Kind::Closed && row.client == Client::Lab)
     };
     for summary in summaries.iter().filter(|summary| PROTOCOLS.contains(&summary.server.as_str())) {
-        let bar = |what: &str, reached, wanted, at_most, unit: &str| Bar {
+        let bar = |what: &str, reached, wanted, at_most, unit: &str, bare| Bar {
             row: summary.row.clone(),
             server: summary.server.clone(),
             what: what.to_owned(),
@@ -123,7 +139,11 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
             wanted,
             at_most,
             unit: unit.to_owned(),
+            bare,
         };
+        let bare = find(&summary.row, LIMIT_MEMORY);
+        let bare_of =
+            |base: &str, of: Figure| Some(figure(bare?, of).0 / figure(find(&summary.row, base)?, of).0);
         let protocol = PROTOCOLS.iter().position(|name| *name == summary.server).unwrap_or_default();
         let own = |base: &str| {
             ratios.iter().find(|ratio| {
@@ -133,28 +153,40 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
         for absolute in ABSOLUTE.iter().filter(|absolute| absolute.row == summary.row) {
             let (reached, what, unit, at_most) = figure(summary, absolute.figure);
             let wanted = absolute.wanted[protocol];
-            bars.push(bar(what, reached, wanted, at_most, unit));
-            if let Some(reached) = own(PEERS[protocol]).and_then(|ratio| share(ratio, absolute.figure)) {
-                let what = format!("{what} / {}", PEERS[protocol]);
-                bars.push(bar(&what, reached, wanted / absolute.peer[protocol], at_most, ""));
+            bars.push(bar(
+                what,
+                reached,
+                wanted,
+                at_most,
+                unit,
+                bare.map(|bare| figure(bare, absolute.figure).0),
+            ));
+            let peer = PEERS[protocol];
+            if let Some(reached) = own(peer).and_then(|ratio| share(ratio, absolute.figure)) {
+                let (what, wanted) = (format!("{what} / {peer}"), wanted / absolute.peer[protocol]);
+                bars.push(bar(&what, reached, wanted, at_most, "", bare_of(peer, absolute.figure)));
             }
         }
         if let Some(of_limit) = summary.of_limit.filter(|_| is_load(&summary.row)) {
-            bars.push(bar("IOPS / limit", of_limit, OF_LIMIT, false, ""));
+            let bare = bare.and_then(|bare| bare.of_limit);
+            bars.push(bar("IOPS / limit", of_limit, OF_LIMIT, false, "", bare));
         }
         if let Some(ratio) = own(FIO) {
-            bars.push(bar("IOPS / fio", ratio.iops.median, OF_FIO, false, ""));
+            bars.push(bar("IOPS / fio", ratio.iops.median, OF_FIO, false, "", None));
         }
         if !["4k-read", "4k-write"].contains(&summary.row.as_str()) {
             continue;
         }
         if let Some(ratio) = own(TGT.0) {
-            bars.push(bar("IOPS / tgt-rdwr", ratio.iops.median, TGT.1, false, ""));
+            let bare = bare_of(TGT.0, Figure::ThousandIops);
+            bars.push(bar("IOPS / tgt-rdwr", ratio.iops.median, TGT.1, false, "", bare));
         }
         // The better peer is the one to which our share is the larger one.
-        let cpu = ["nbdkit", "qemu-nbd"].iter().filter_map(|base| Some(own(base)?.server_us?.median));
+        let others = ["nbdkit", "qemu-nbd"];
+        let cpu = others.iter().filter_map(|base| Some(own(base)?.server_us?.median));
         if let Some(worst) = cpu.reduce(f64::max) {
-            bars.push(bar("server CPU / better of nbdkit, qemu-nbd", worst, NBD_CPU, true, ""));
+            let bare = others.iter().filter_map(|base| bare_of(base, Figure::ServerUs)).reduce(f64::max);
+            bars.push(bar("server CPU / better of nbdkit, qemu-nbd", worst, NBD_CPU, true, "", bare));
         }
     }
     // The same without a network.
@@ -167,7 +199,14 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
         wanted: OF_FIO,
         at_most: false,
         unit: String::new(),
+        bare: None,
     }));
+    let bare = |fact: &FactSummary| {
+        let same = |other: &&FactSummary| {
+            other.server == LIMIT_MEMORY && (&other.row, &other.what) == (&fact.row, &fact.what)
+        };
+        facts.iter().find(same).map(|other| other.value.median)
+    };
     for fact in facts.iter().filter(|fact| fact.server.starts_with("fels")) {
         for (list, at_most) in [(AT_LEAST, false), (AT_MOST, true)] {
             let wanted = list.iter().find(|(row, what, _)| *row == fact.row && *what == fact.what);
@@ -179,6 +218,7 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
                 wanted: *wanted,
                 at_most,
                 unit: fact.unit.clone(),
+                bare: bare(fact),
             }));
         }
     }
@@ -277,6 +317,35 @@ mod tests {
         assert!(of("tail", "fels-nvme", "spdk-nvme", 2.0).is_empty());
         // A peer of another protocol is none.
         assert!(of("database", "fels-iscsi", "spdk-nvme", 2.0).is_empty());
+    }
+
+    #[test]
+    fn beside_each_bar_is_what_the_bare_program_reached() {
+        let summaries = [
+            summary("4k-read", "fels-iscsi", 5e5, 2.0, Some(0.5)),
+            summary("4k-read", "spdk-iscsi", 5e5, 2.0, Some(0.5)),
+            summary("4k-read", "limit-memory", 6e5, 1.4, Some(0.96)),
+        ];
+        let fact = |server: &str, value| FactSummary {
+            row: "tail".to_owned(),
+            server: server.to_owned(),
+            what: "99.9 % / mean".to_owned(),
+            unit: String::new(),
+            value: spread(value),
+        };
+        let facts = [fact("fels-iscsi", 20.0), fact("limit-memory", 30.0)];
+        let bars = bars(&summaries, &facts, &[ratio("fels-iscsi", "spdk-iscsi", 1.0, 1.0)]);
+        let found: Vec<_> =
+            bars.iter().map(|bar| (bar.what.as_str(), bar.bare.unwrap(), bar.out_of_reach())).collect();
+        let expected = [
+            ("IOPS", 600.0, true),
+            ("IOPS / spdk-iscsi", 1.2, false),
+            ("server CPU", 1.4, false),
+            ("server CPU / spdk-iscsi", 0.7, false),
+            ("IOPS / limit", 0.96, false),
+            ("99.9 % / mean", 30.0, true),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

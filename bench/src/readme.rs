@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use chart::{Bar, Bars, Panel, Theme, Tone};
 
 use crate::error::Error;
-use crate::report::Summarized;
+use crate::report::{Summarized, bar_line};
 use crate::rows::{Kind, ROWS, Row};
 use crate::server::{Protocol, Server};
 use crate::stats::Summary;
@@ -135,12 +135,11 @@ fn block(run: &Summarized, directory: &str) -> String {
             limit.map_or_else(String::new, |limit| figure(row, limit).3),
         );
     }
-    let met = run.bars.iter().filter(|bar| bar.met()).count();
     let _infallible = write!(
         text,
-        "\n{met} of the {} [bars](bench/README.md#the-bars) are met. All figures, samples and commands are in [{directory}]({directory}/README.md). \
+        "\n{}. All figures, samples and commands are in [{directory}]({directory}/README.md). \
          To repeat it: `make bench-peers` (about 25 minutes, on a quiet machine).\n",
-        run.bars.len(),
+        bar_line(&run.bars, "[bars](bench/README.md#the-bars)"),
     );
     text
 }

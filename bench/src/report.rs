@@ -221,12 +221,28 @@ pub fn bar_table(bars: &[Bar]) -> String {
             if bar.at_most { "<=" } else { ">=" }.to_owned(),
             format!("{:.digits$}", bar.wanted),
             bar.unit.clone(),
-            if bar.met() { "met" } else { "NOT MET" }.to_owned(),
+            optional(bar.bare, digits),
+            match (bar.met(), bar.out_of_reach()) {
+                (true, _) => "met",
+                (false, false) => "NOT MET",
+                (false, true) => "NOT MET, nor there",
+            }
+            .to_owned(),
         ]
     });
-    let met = bars.iter().filter(|bar| bar.met()).count();
-    table(&["row", "server", "", "reached", "", "wanted", "", ""], cells)
-        + &format!("\n  {met} of {} bars are met\n", bars.len())
+    let beside = if bars.iter().any(|bar| bar.bare.is_some()) { LIMIT_MEMORY } else { "" };
+    table(&["row", "server", "", "reached", "", "wanted", "", beside, ""], cells)
+        + &format!("\n  {}\n", bar_line(bars, "bars"))
+}
+
+/// How many of them are met, and how many the bare program does not meet either. `name` is what they are called.
+pub fn bar_line(bars: &[Bar], name: &str) -> String {
+    let count = |which: fn(&Bar) -> bool| bars.iter().filter(|bar| which(bar)).count();
+    let met = format!("{} of {} {name} are met", count(Bar::met), bars.len());
+    match count(Bar::out_of_reach) {
+        0 => met,
+        beyond => format!("{met}; {beyond} more are not met by {LIMIT_MEMORY} either"),
+    }
 }
 
 fn fact_table(facts: &[FactSummary]) -> String {

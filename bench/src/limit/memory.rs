@@ -1,4 +1,5 @@
-//! Answers from memory that is larger than the caches, and keeps there what is written.
+//! Answers from memory that is larger than the caches, and keeps there what is written. Its begin is fetched ahead, and
+//! what is long is written past the cache where Fels does so too: it is to be as quick as such a server can be.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -6,12 +7,17 @@ use std::net::TcpStream;
 use std::ops::Range;
 
 use memmap2::{Advice, MmapMut};
+use ring::{PAGE, copy_cold, fetch, writes_past_cache};
 
 use super::server::Sink;
 use super::{HEAD, Head, MOST, SLICES, waits};
 
 /// The heads of all answers.
 const ANSWER: [u8; HEAD] = [0; HEAD];
+/// What is fetched of each page before it is wanted: the processor sees by itself that more follows.
+const BEGIN: usize = 512;
+/// Pages of a request of which that is fetched: more than a core can have under way.
+const BEGINS: usize = 8;
 
 /// As much memory as a volume has, and as the longest request, all of it touched, on huge pages where the machine has them.
 pub(super) struct Memory(MmapMut);
@@ -23,6 +29,12 @@ impl Memory {
         let _refused = map.advise(Advice::HugePage);
         map.fill(0x5a);
         Ok(Self(map))
+    }
+
+    /// Has the begin of what a request is about fetched.
+    fn fetch(&self, place: u64, bytes: usize) {
+        let pages = self.0[self.at(place, bytes)].chunks(PAGE).take(BEGINS);
+        pages.for_each(|page| fetch(&page[..page.len().min(BEGIN)]));
     }
 
     /// Where the bytes of a place are, which are [`MOST`] at most.
@@ -89,10 +101,18 @@ pub(super) struct Kept<'a> {
 impl Sink for Kept<'_> {
     fn asked(&mut self, head: Head) {
         self.owed.answers.push_back(head);
+        self.memory.fetch(head.place, (head.answer as usize).saturating_sub(HEAD));
+    }
+
+    fn expects(&mut self, head: Head) {
+        let bytes = head.follows as usize;
+        if head.follows <= MOST && !writes_past_cache(bytes) {
+            self.memory.fetch(head.place, bytes);
+        }
     }
 
     fn follows(&mut self, head: Head, at: usize, data: &[u8]) {
         let kept = self.memory.at(head.place, head.follows as usize);
-        self.memory.0[kept][at..at + data.len()].copy_from_slice(data);
+        copy_cold(data, &mut self.memory.0[kept][at..at + data.len()]);
     }
 }

@@ -1,4 +1,4 @@
-//! The limit: a bare request/response program. Nothing of Fels.
+//! The limit: a bare request/response program. Nothing of Fels, but how its memory is fetched and written.
 //!
 //! A request is a head of 48 bytes, as an iSCSI command is, which says how many bytes follow it, how many its answer
 //! has, and which place it is about. The server throws away what follows and answers from one buffer; all answers to one receive

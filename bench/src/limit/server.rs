@@ -17,6 +17,8 @@ const ACCEPT_EVERY: Duration = Duration::from_millis(5);
 pub(super) trait Sink {
     /// The head of a request has come.
     fn asked(&mut self, head: Head);
+    /// The next request, of which the head has come as well. Nobody has looked yet whether it asks for too much.
+    fn expects(&mut self, head: Head);
     /// Bytes that follow it have come, the first of them `at` bytes after the head.
     fn follows(&mut self, head: Head, at: usize, data: &[u8]);
 }
@@ -41,6 +43,9 @@ impl Asked {
         while !data.is_empty() {
             if self.rest > 0 {
                 let part = self.rest.min(data.len());
+                if let Some(next) = data[part..].first_chunk().filter(|_| part == self.rest) {
+                    sink.expects(Head::read(next));
+                }
                 sink.follows(self.head, self.head.follows as usize - self.rest, &data[..part]);
                 (self.rest, data) = (self.rest - part, &data[part..]);
                 continue;
@@ -70,6 +75,8 @@ impl Sink for Bytes {
     fn asked(&mut self, head: Head) {
         self.0 += head.answer as usize;
     }
+
+    fn expects(&mut self, _head: Head) {}
 
     fn follows(&mut self, _head: Head, _at: usize, _data: &[u8]) {}
 }

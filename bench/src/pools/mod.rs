@@ -176,6 +176,7 @@ pub fn run(options: &PoolsOptions) -> Result<(), Error> {
             wanted: PARITY,
             at_most: false,
             unit: String::new(),
+            bare: None,
         }));
         without_isal = parity.without_isal;
         if without_isal.is_none() {
@@ -227,6 +228,7 @@ impl Group {
             wanted: self.wanted,
             at_most: false,
             unit: String::new(),
+            bare: None,
         })
     }
 }

@@ -118,6 +118,7 @@ impl Served {
             wanted: INTEGRITY,
             at_most: false,
             unit: String::new(),
+            bare: None,
         })
     }
 }

@@ -121,6 +121,12 @@ pub(crate) fn step() {
     AHEAD.with(|ahead| ahead.step(prefetch));
 }
 
+/// Asks the processor for the lines of `bytes`, and does not wait for them: for programs that touch memory as a volume in
+/// RAM does, without being one.
+pub fn fetch(bytes: &[u8]) {
+    bytes.iter().step_by(LINE).for_each(|byte| prefetch(ptr::from_ref(byte)));
+}
+
 /// Asks the processor to bring a line nearer, as far as its second-level cache: before it is sent, more comes than the
 /// first one holds. Never faults, whatever the address.
 #[inline]

@@ -37,6 +37,14 @@ fn least() -> usize {
     usize::MAX
 }
 
+/// Copies bytes to where most likely nobody has been for long, as a volume in RAM does. Panics when there are more or less
+/// of them than there is room.
+pub fn copy_cold(from: &[u8], to: &mut [u8]) {
+    assert_eq!(from.len(), to.len(), "as many bytes as there is room for");
+    // SAFETY: two slices of that length, of which one is nobody else's.
+    unsafe { copy(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+}
+
 /// Copies `length` bytes to `to`, most likely cold.
 ///
 /// # Safety
@@ -104,8 +112,7 @@ mod tests {
             let mut to = vec![0_u8; 3 * 4096];
             let line = to.as_ptr().align_offset(LINE) + place;
             assert!(line + length <= to.len() && start + length <= from.len());
-            // SAFETY: both ranges are within their vectors.
-            unsafe { copy(from[start..].as_ptr(), to[line..].as_mut_ptr(), length) };
+            copy_cold(&from[start..start + length], &mut to[line..line + length]);
             assert_eq!(to[line..line + length], from[start..start + length]);
             assert!(to[..line].iter().chain(&to[line + length..]).all(|&byte| byte == 0));
         }

@@ -18,7 +18,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-pub use copy::writes_past_cache;
+pub use ahead::fetch;
+pub use copy::{copy_cold, writes_past_cache};
 pub use lender::Lender;
 pub(crate) use lender::Lent;
 use mapping::Mapping;
