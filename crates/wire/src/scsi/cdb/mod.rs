@@ -281,6 +281,9 @@ impl Command {
     /// Reads a CDB. Bytes behind the length that the operation code implies are not looked at (iSCSI pads
     /// every CDB to 16 bytes).
     pub fn decode(cdb: &[u8]) -> Result<Self, CdbError> {
+        if let Some(operation) = super::opcodes::find_plain(cdb) {
+            return (operation.decode)(cdb);
+        }
         let opcode = *cdb.first().ok_or(CdbError::InvalidField(FieldPointer::cdb(0)))?;
         let operation = super::opcodes::find(cdb)?.ok_or(CdbError::InvalidOpcode(opcode))?;
         operation.check_reserved(cdb)?;

@@ -48,12 +48,40 @@ const fn index() -> [u8; 256] {
     index
 }
 
+/// What each operation's CDB may not set, all of it at once: byte `n` in the bits from `8 * n` on. None behind the CDB's end.
+static UNUSED: [u128; OPERATIONS.len()] = unused();
+
+const fn unused() -> [u128; OPERATIONS.len()] {
+    let mut unused = [0; OPERATIONS.len()];
+    let mut position = 0;
+    while position < OPERATIONS.len() {
+        let usage = OPERATIONS[position].usage;
+        let mut byte = 1;
+        while byte < usage.len() {
+            unused[position] |= (!usage[byte] as u128) << (8 * byte);
+            byte += 1;
+        }
+        position += 1;
+    }
+    unused
+}
+
 /// Entries of one operation code: one, or one for each service action.
 fn entries(opcode: u8) -> &'static [Operation] {
     let start = usize::from(INDEX[usize::from(opcode)]);
     let tail = OPERATIONS.get(start..).unwrap_or(&[]);
     let length = tail.iter().take_while(|operation| operation.opcode == opcode).count();
     tail.get(..length).unwrap_or(&[])
+}
+
+/// The operation that a CDB asks for, if it sets no bit that is reserved: [`super::Command::decode`] for most of them, in the
+/// fewest steps. `None` says nothing: [`find`] and [`Operation::check_reserved`] know why.
+pub(super) fn find_plain(cdb: &[u8]) -> Option<&'static Operation> {
+    let cdb: &[u8; MAXIMUM_CDB_LENGTH] = cdb.first_chunk()?;
+    let position = usize::from(INDEX[usize::from(cdb[0])]);
+    let operation = OPERATIONS.get(position)?;
+    let plain = operation.service_action.is_none() && u128::from_le_bytes(*cdb) & UNUSED[position] == 0;
+    plain.then_some(operation)
 }
 
 /// The operation that a CDB asks for. `Ok(None)`: not supported; an unknown service action of a known operation
@@ -92,10 +120,6 @@ impl Operation {
         let cdb = cdb
             .get(..self.usage.len())
             .ok_or(CdbError::InvalidField(FieldPointer::cdb(cdb.len().min(MAXIMUM_CDB_LENGTH) as u16)))?;
-        let unused = cdb.iter().zip(self.usage).skip(1).fold(0, |bits, (byte, usage)| bits | byte & !usage);
-        if unused == 0 {
-            return Ok(());
-        }
         for (position, &byte) in cdb.iter().enumerate().skip(1) {
             let wrong = byte & !self.accepted(position);
             if wrong != 0 {

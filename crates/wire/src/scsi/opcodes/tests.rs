@@ -35,6 +35,29 @@ fn usage_masks_have_the_length_of_the_group_and_their_service_action() {
 }
 
 #[test]
+fn the_short_way_finds_what_the_long_way_finds_and_accepts() {
+    let mut plain = 0;
+    for opcode in 0..=u8::MAX {
+        // No bit behind the operation code, and each of them.
+        for bits in (7..8 * MAXIMUM_CDB_LENGTH).map(|bit| 1 << bit & !0xff) {
+            let cdb = (u128::from(opcode) | bits).to_le_bytes();
+            let long = find(&cdb).ok().flatten().filter(|operation| operation.check_reserved(&cdb).is_ok());
+            let Some(short) = find_plain(&cdb) else { continue };
+            assert!(long.is_some_and(|long| std::ptr::eq(long, short)), "{cdb:02x?}");
+            plain += 1;
+        }
+    }
+    assert!(plain > 1000, "{plain}");
+    // Of operations without a service action, it misses those alone that set what is ignored.
+    for operation in OPERATIONS.iter().filter(|operation| operation.service_action.is_none()) {
+        let mut cdb = [0; MAXIMUM_CDB_LENGTH];
+        cdb[..operation.usage.len()].copy_from_slice(operation.usage);
+        assert!(find_plain(&cdb).is_some(), "{}", operation.name);
+        assert!(find_plain(&cdb[..operation.usage.len() - 1]).is_none(), "{}", operation.name);
+    }
+}
+
+#[test]
 fn all_commands_have_one_descriptor_each() {
     for (timeouts, length) in [(false, 8), (true, 20)] {
         let mut out = Vec::new();
