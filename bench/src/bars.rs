@@ -36,7 +36,7 @@ impl Bar {
     }
 
     /// Whether it was reached neither here nor by the bare program.
-    pub fn out_of_reach(&self) -> bool {
+    pub fn missed_by_both(&self) -> bool {
         !self.met() && self.bare.is_some_and(|bare| !self.holds(bare))
     }
 
@@ -336,7 +336,7 @@ mod tests {
         let facts = [fact("fels-iscsi", 20.0), fact("limit-memory", 30.0)];
         let bars = bars(&summaries, &facts, &[ratio("fels-iscsi", "spdk-iscsi", 1.0, 1.0)]);
         let found: Vec<_> =
-            bars.iter().map(|bar| (bar.what.as_str(), bar.bare.unwrap(), bar.out_of_reach())).collect();
+            bars.iter().map(|bar| (bar.what.as_str(), bar.bare.unwrap(), bar.missed_by_both())).collect();
         let expected = [
             ("IOPS", 600.0, true),
             ("IOPS / spdk-iscsi", 1.2, false),

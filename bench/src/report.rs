@@ -222,7 +222,7 @@ pub fn bar_table(bars: &[Bar]) -> String {
             format!("{:.digits$}", bar.wanted),
             bar.unit.clone(),
             optional(bar.bare, digits),
-            match (bar.met(), bar.out_of_reach()) {
+            match (bar.met(), bar.missed_by_both()) {
                 (true, _) => "met",
                 (false, false) => "NOT MET",
                 (false, true) => "NOT MET, nor there",
@@ -239,7 +239,7 @@ pub fn bar_table(bars: &[Bar]) -> String {
 pub fn bar_line(bars: &[Bar], name: &str) -> String {
     let count = |which: fn(&Bar) -> bool| bars.iter().filter(|bar| which(bar)).count();
     let met = format!("{} of {} {name} are met", count(Bar::met), bars.len());
-    match count(Bar::out_of_reach) {
+    match count(Bar::missed_by_both) {
         0 => met,
         beyond => format!("{met}; {beyond} more are not met by {LIMIT_MEMORY} either"),
     }
