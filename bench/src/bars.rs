@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::rows::{Client, Kind, ROWS};
-use crate::server::LIMIT_MEMORY;
+use crate::server::{LIMIT_FILE, LIMIT_MEMORY};
 use crate::special::{FIO, VOLUME};
 use crate::stats::{FactSummary, Ratio, Summary};
 
@@ -24,7 +24,8 @@ pub struct Bar {
     pub at_most: bool,
     /// The unit; empty for a ratio.
     pub unit: String,
-    /// What the bare program with memory of the size of a volume reached, where it was asked the same.
+    /// What the bare program with memory of the size of a volume reached, where it was asked the same; of a file, the one
+    /// with that file.
     #[serde(default)]
     pub bare: Option<f64>,
 }
@@ -121,7 +122,26 @@ fn share(ratio: &Ratio, figure: Figure) -> Option<f64> {
     }
 }
 
-/// Every bar that this run has figures for, in the order of the rows.
+/// The bars of what is on a file: with a network, beside what the bare program with that file has, and without one.
+fn of_fio(ratios: &[Ratio]) -> impl Iterator<Item = Bar> {
+    let iops = |row: &str, server: &str| {
+        let same = |ratio: &&Ratio| ratio.row == row && ratio.server == server && ratio.base == FIO;
+        ratios.iter().find(same).map(|ratio| ratio.iops.median)
+    };
+    let ours = ratios.iter().filter(|ratio| ratio.base == FIO && ratio.server != LIMIT_FILE);
+    ours.map(move |ratio| Bar {
+        row: ratio.row.clone(),
+        server: ratio.server.clone(),
+        what: "IOPS / fio".to_owned(),
+        reached: ratio.iops.median,
+        wanted: OF_FIO,
+        at_most: false,
+        unit: String::new(),
+        bare: iops(&ratio.row, LIMIT_FILE).filter(|_| ratio.server != VOLUME),
+    })
+}
+
+/// Every bar that this run has figures for: loads, files, what is no load; each in the order of the rows.
 pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> Vec<Bar> {
     let mut bars = Vec::new();
     let find = |row: &str, server: &str| {
@@ -171,9 +191,6 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
             let bare = bare.and_then(|bare| bare.of_limit);
             bars.push(bar("IOPS / limit", of_limit, OF_LIMIT, false, "", bare));
         }
-        if let Some(ratio) = own(FIO) {
-            bars.push(bar("IOPS / fio", ratio.iops.median, OF_FIO, false, "", None));
-        }
         if !["4k-read", "4k-write"].contains(&summary.row.as_str()) {
             continue;
         }
@@ -189,18 +206,7 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
             bars.push(bar("server CPU / better of nbdkit, qemu-nbd", worst, NBD_CPU, true, "", bare));
         }
     }
-    // The same without a network.
-    let alone = ratios.iter().filter(|ratio| ratio.server == VOLUME && ratio.base == FIO);
-    bars.extend(alone.map(|ratio| Bar {
-        row: ratio.row.clone(),
-        server: VOLUME.to_owned(),
-        what: "IOPS / fio".to_owned(),
-        reached: ratio.iops.median,
-        wanted: OF_FIO,
-        at_most: false,
-        unit: String::new(),
-        bare: None,
-    }));
+    bars.extend(of_fio(ratios));
     let bare = |fact: &FactSummary| {
         let same = |other: &&FactSummary| {
             other.server == LIMIT_MEMORY && (&other.row, &other.what) == (&fact.row, &fact.what)
@@ -352,10 +358,11 @@ mod tests {
     fn a_volume_alone_is_held_against_fio_as_well() {
         let summaries = [summary("file-4k-read", "fels-nbd", 9e4, 1.0, None)];
         let of = |server, iops| Ratio { row: "file-4k-read".to_owned(), ..ratio(server, "fio", iops, 1.0) };
-        let bars = bars(&summaries, &[], &[of("fels-nbd", 0.94), of("fels-volume", 0.95)]);
-        let found: Vec<_> =
-            bars.iter().map(|bar| (bar.server.as_str(), bar.what.as_str(), bar.met())).collect();
-        assert_eq!(found, [("fels-nbd", "IOPS / fio", false), ("fels-volume", "IOPS / fio", true)]);
+        let ratios = [of("fels-nbd", 0.94), of("fels-volume", 0.95), of("limit-file", 0.9)];
+        let bars = bars(&summaries, &[], &ratios);
+        let found: Vec<_> = bars.iter().map(|bar| (bar.server.as_str(), bar.met(), bar.bare)).collect();
+        assert_eq!(found, [("fels-nbd", false, Some(0.9)), ("fels-volume", true, None)]);
+        assert!(bars[0].missed_by_both() && bars.iter().all(|bar| bar.what == "IOPS / fio"));
     }
 
     #[test]

@@ -162,6 +162,9 @@ pub enum Side {
         /// Answer from so many bytes of memory instead of one buffer, and keep there what is written
         #[arg(long, requires = "spin")]
         memory: Option<usize>,
+        /// Answer from this file, around the page cache, and keep there what is written
+        #[arg(long, conflicts_with_all = ["spin", "memory"])]
+        file: Option<PathBuf>,
     },
     /// Ask bare requests and print what was reached as JSON
     #[command(hide = true)]

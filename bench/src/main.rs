@@ -70,7 +70,8 @@ fn run_side(side: &Side) -> Result<(), Error> {
         Side::Parity(options) => return arithmetic::run(options),
         Side::Pools(options) => return pools::run(options),
         Side::Ask(doors) => return monitoring::ask_forever(*doors),
-        Side::LimitServe { port, spin, memory } => return limit::serve(*port, *spin, *memory),
+        Side::LimitServe { port, file: Some(file), .. } => return limit::serve_file(*port, file),
+        Side::LimitServe { port, spin, memory, file: None } => return limit::serve(*port, *spin, *memory),
         Side::VolumeDrive { file, random, read_percent, request_bytes, depth, seconds, warm_up } => {
             let shape = limit::Shape {
                 read_percent: *read_percent,

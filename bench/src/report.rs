@@ -13,7 +13,7 @@ use crate::machine::Machine;
 use crate::readme::{CHART, chart, server_list};
 use crate::rows::Row;
 use crate::run::{Failure, Outcome};
-use crate::server::{LIMIT_MEMORY, Server};
+use crate::server::{LIMIT_FILE, LIMIT_MEMORY, Server};
 use crate::special::{FIO, VOLUME};
 use crate::stats::{
     Fact, FactSummary, OTHERS_PERCENT, Ratio, Sample, Spread, Summary, ratio, summarize, summarize_facts,
@@ -38,7 +38,7 @@ fn pairs(servers: &[Server]) -> Vec<(String, String)> {
         pairs.push((server.name.clone(), FIO.to_owned()));
         pairs.push((server.name.clone(), LIMIT_MEMORY.to_owned()));
     }
-    pairs.push((VOLUME.to_owned(), FIO.to_owned()));
+    pairs.extend([VOLUME, LIMIT_FILE].map(|server| (server.to_owned(), FIO.to_owned())));
     pairs
 }
 
@@ -230,7 +230,7 @@ pub fn bar_table(bars: &[Bar]) -> String {
             .to_owned(),
         ]
     });
-    let beside = if bars.iter().any(|bar| bar.bare.is_some()) { LIMIT_MEMORY } else { "" };
+    let beside = if bars.iter().any(|bar| bar.bare.is_some()) { "bare" } else { "" };
     table(&["row", "server", "", "reached", "", "wanted", "", beside, ""], cells)
         + &format!("\n  {}\n", bar_line(bars, "bars"))
 }
@@ -241,7 +241,7 @@ pub fn bar_line(bars: &[Bar], name: &str) -> String {
     let met = format!("{} of {} {name} are met", count(Bar::met), bars.len());
     match count(Bar::missed_by_both) {
         0 => met,
-        beyond => format!("{met}; {beyond} more are not met by {LIMIT_MEMORY} either"),
+        beyond => format!("{met}; {beyond} more are not met by a bare program either"),
     }
 }
 
@@ -519,7 +519,8 @@ mod tests {
                 "fels-nbd qemu-nbd",
                 "fels-nbd fio",
                 "fels-nbd limit-memory",
-                "fels-volume fio"
+                "fels-volume fio",
+                "limit-file fio"
             ]
         );
     }

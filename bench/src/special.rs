@@ -13,7 +13,10 @@ use crate::output;
 use crate::process::CommandLine;
 use crate::rows::{Kind, Load, Row, START_VOLUMES};
 use crate::run::{Bed, Outcome};
-use crate::server::{Backing, FelsOptions, Place, Program, Running, Server, start_fels, write_file};
+use crate::server::{
+    Backing, Bare, FelsOptions, LIMIT_FILE, Place, Program, Protocol, Running, Server, start_bare_file,
+    start_fels, write_file,
+};
 use crate::stats::{Fact, Sample};
 
 /// The one that measures a file without a server.
@@ -167,6 +170,8 @@ enum OnFile<'a> {
     Fio,
     /// A volume without a network.
     Volume,
+    /// A network without a volume.
+    Bare,
     Served(&'a Server),
 }
 
@@ -202,12 +207,14 @@ fn file(
         window
     };
     let served = ours.iter().map(OnFile::Served);
-    let mut contenders: Vec<OnFile> = [OnFile::Fio, OnFile::Volume].into_iter().chain(served).collect();
+    let mut contenders: Vec<OnFile> =
+        [OnFile::Fio, OnFile::Volume, OnFile::Bare].into_iter().chain(served).collect();
     for round in 1..=rounds {
         for contender in &contenders {
             let (name, window) = match contender {
                 OnFile::Fio => (FIO, fio_on(bed, row, &disk.0, bytes)?),
                 OnFile::Volume => (VOLUME, volume_on(bed, row, &disk.0)?),
+                OnFile::Bare => (LIMIT_FILE, bare_on(bed, row, &disk.0)?),
                 OnFile::Served(server) => (server.name.as_str(), serve(server)?),
             };
             let sample = Sample::new(row, name, round, &window);
@@ -235,6 +242,15 @@ fn volume_on(bed: &Bed<'_>, row: &Row, path: &Path) -> Result<Window, Error> {
     }
     let line = CommandLine::own(arguments).on_core(bed.place.cores);
     bed.clients.run_lines(&[line], &[], |outputs| output::bare(&outputs[0], load))
+}
+
+/// The bare program with the file, asked by its own other side. Nobody looks for what may come.
+fn bare_on(bed: &Bed<'_>, row: &Row, path: &Path) -> Result<Window, Error> {
+    let running = start_bare_file(path, &bed.place)?;
+    let url = running.url(Protocol::Bare).unwrap_or_default().to_owned();
+    let window = bed.clients.run(&row.request(&Program::Bare(Bare::Sleeping), &url), &[running.id()]);
+    running.stop();
+    window
 }
 
 /// fio with io_uring around the page cache, on the core of the servers. It has no server: its CPU time is the client's.

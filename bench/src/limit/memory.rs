@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::ops::Range;
 
 use memmap2::{Advice, MmapMut};
-use ring::{PAGE, copy_cold, fetch, writes_past_cache};
+use ring::{PAGE, copy_cold, fetch, fetches_before_write};
 
 use super::server::Sink;
 use super::{HEAD, Head, MOST, SLICES, waits};
@@ -106,7 +106,7 @@ impl Sink for Kept<'_> {
 
     fn expects(&mut self, head: Head) {
         let bytes = head.follows as usize;
-        if head.follows <= MOST && !writes_past_cache(bytes) {
+        if head.follows <= MOST && fetches_before_write(bytes) {
             self.memory.fetch(head.place, bytes);
         }
     }

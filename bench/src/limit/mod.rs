@@ -4,9 +4,10 @@
 //! has, and which place it is about. The server throws away what follows and answers from one buffer; all answers to one receive
 //! are one send. What this program cannot do on a machine, no server that moves the same bytes in messages of the same
 //! size can. A server with memory keeps what follows at its place, and answers from there: what is left of the limit when
-//! the bytes come from somewhere.
+//! the bytes come from somewhere. One with a file does so on a disk: what a network leaves of that.
 
 mod client;
+mod file;
 mod memory;
 mod server;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 use rustix::net::sockopt::set_tcp_congestion;
 
 pub use client::drive;
+pub use file::serve as serve_file;
 pub use server::serve;
 
 use crate::stats::float;

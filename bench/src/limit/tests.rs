@@ -120,3 +120,44 @@ fn latencies_count_from_when_a_request_was_due() {
     assert_eq!((arrivals.took.len(), arrivals.took[0]), (due, Duration::from_millis(100)));
     assert!(arrivals.took.is_sorted_by(|one, next| one >= next));
 }
+
+#[test]
+fn a_file_keeps_what_is_written_at_its_place_and_sends_it_from_there() {
+    const PAGE: u32 = 4096;
+    const PLACES: u64 = 8;
+    let path = std::env::temp_dir().join(format!("fels-bench-limit-{}", std::process::id()));
+    let filled: Vec<u8> = (0..PLACES).flat_map(|place| [place as u8; PAGE as usize]).collect();
+    std::fs::write(&path, filled).unwrap();
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+    let served = path.clone();
+    std::thread::spawn(move || serve_file(port, &served));
+    let until = Instant::now() + Duration::from_secs(30);
+    let mut client = loop {
+        match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            Ok(client) => break client,
+            Err(error) => assert!(Instant::now() < until, "{error}"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    let mut answer = |request: &[u8], length: u32| {
+        std::io::Write::write_all(&mut client, request).unwrap();
+        let mut answer = vec![0; HEAD + length as usize];
+        client.read_exact(&mut answer).unwrap();
+        answer.split_off(HEAD)
+    };
+    // A file that has fewer places begins again.
+    let write = Head { follows: PAGE, answer: HEAD as u32, place: PLACES + 3 };
+    assert!(answer(&[&write.write()[..], &[0xee; PAGE as usize]].concat(), 0).is_empty());
+    for place in 0..PLACES {
+        let read = Head { follows: 0, answer: HEAD as u32 + PAGE, place };
+        let expected = if place == 3 { 0xee } else { place as u8 };
+        assert_eq!(answer(&read.write(), PAGE), [expected; PAGE as usize], "place {place}");
+    }
+    // A read that the file cannot answer ends the connection.
+    let beyond = Head { follows: 0, answer: HEAD as u32 + 16 * PAGE, place: 0 };
+    std::io::Write::write_all(&mut client, &beyond.write()).unwrap();
+    assert!(client.read_exact(&mut [0]).is_err());
+    let kept = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(kept[3 * PAGE as usize..][..PAGE as usize].iter().all(|&byte| byte == 0xee));
+}

@@ -173,6 +173,8 @@ pub const SERVERS: &[&str] = &[
     LIMIT_MEMORY,
 ];
 
+/// The bare program that answers from a file: what a network leaves of a disk.
+pub const LIMIT_FILE: &str = "limit-file";
 /// The bare program that answers from memory, which is no limit: what is left of it when bytes come from somewhere.
 pub const LIMIT_MEMORY: &str = "limit-memory";
 
@@ -439,6 +441,17 @@ fn start_bare(bare: Bare, place: &Place<'_>) -> Result<Running, Error> {
     };
     arguments.extend(bare.spins().then(|| "--spin".to_owned()));
     arguments.extend((bare == Bare::Memory).then(|| format!("--memory={}", place.volume_bytes)));
+    start_limit(arguments, log, port, place)
+}
+
+/// Starts the bare program that answers from a file.
+pub fn start_bare_file(file: &Path, place: &Place<'_>) -> Result<Running, Error> {
+    let port = place.free_port()?;
+    let arguments = ["limit-serve", &format!("--port={port}"), &format!("--file={}", file.display())];
+    start_limit(arguments.map(str::to_owned).into(), "limit-file.log", port, place)
+}
+
+fn start_limit(arguments: Vec<String>, log: &str, port: u16, place: &Place<'_>) -> Result<Running, Error> {
     let line = CommandLine::own(arguments).on_core(place.cores);
     let mut process = line.spawn(&place.work.join(log))?;
     process.wait_until(START_DEADLINE, place.interrupt, |process| process.output().contains("listening"))?;

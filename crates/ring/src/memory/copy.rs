@@ -2,39 +2,68 @@
 //!
 //! A store brings the line in from memory first, of which nothing is left when all of it is written. Stores past the cache
 //! do without. Whether that is quicker depends on the processor: it was measured to be on one of Intel with AVX-512, for what
-//! is not so short that it has been fetched in time, and on AMD's Zen 3; on Zen 5 it is the slower way (docs/performance.md).
+//! is not so short that it has been fetched in time, and on AMD's Zen 3; on Zen 5 it is the slower way, and to fetch what is
+//! there before brings nothing either (docs/performance.md).
 
 use std::ptr;
 use std::sync::OnceLock;
 
-use super::LINE;
+use super::{LINE, PAGE};
 
-/// Whether a write of so many bytes goes past the cache: then nothing is won by fetching what is there before.
+/// What this processor is best at.
+struct Ways {
+    /// From so many bytes on a write goes past the cache.
+    past_cache: usize,
+    /// From so many bytes on nothing is won by fetching what is there before it is written over.
+    unfetched: usize,
+}
+
 #[inline]
-pub fn writes_past_cache(length: usize) -> bool {
-    static LEAST: OnceLock<usize> = OnceLock::new();
-    length >= *LEAST.get_or_init(least)
+fn ways() -> &'static Ways {
+    static WAYS: OnceLock<Ways> = OnceLock::new();
+    WAYS.get_or_init(Ways::of_this_processor)
 }
 
-/// From so many bytes on a write goes past the cache.
-#[cfg(target_arch = "x86_64")]
-fn least() -> usize {
-    let (maker, version) = (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax);
-    let maker = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
-    // Family and model, both with their extended parts.
-    let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
-    let model = (version >> 4 & 0xf) | (version >> 12 & 0xf0);
-    match maker.as_flattened() {
-        b"GenuineIntel" if is_x86_feature_detected!("avx512f") => 8 << 10,
-        // Zen 3 in servers.
-        b"AuthenticAMD" if family == 25 && model < 16 && is_x86_feature_detected!("avx2") => 8 << 10,
-        _ => usize::MAX,
+/// Whether a write of so many bytes goes past the cache.
+#[inline]
+fn writes_past_cache(length: usize) -> bool {
+    length >= ways().past_cache
+}
+
+/// Whether it pays to fetch what is in memory before so many bytes are written over it.
+#[inline]
+pub fn fetches_before_write(length: usize) -> bool {
+    length < ways().unfetched
+}
+
+impl Ways {
+    fn past_cache_from(bytes: usize) -> Ways {
+        Ways { past_cache: bytes, unfetched: bytes }
     }
-}
 
-#[cfg(not(target_arch = "x86_64"))]
-fn least() -> usize {
-    usize::MAX
+    #[cfg(target_arch = "x86_64")]
+    fn of_this_processor() -> Ways {
+        let (maker, version) = (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax);
+        let maker = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
+        // Family and model, both with their extended parts.
+        let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+        let model = (version >> 4 & 0xf) | (version >> 12 & 0xf0);
+        match maker.as_flattened() {
+            b"GenuineIntel" if is_x86_feature_detected!("avx512f") => Ways::past_cache_from(8 << 10),
+            // Zen 3 in servers.
+            b"AuthenticAMD" if family == 25 && model < 16 && is_x86_feature_detected!("avx2") => {
+                Ways::past_cache_from(8 << 10)
+            }
+            // Zen 5. What is shorter than a page may be a part of a line.
+            b"AuthenticAMD" if family == 26 => Ways { past_cache: usize::MAX, unfetched: PAGE },
+            _ => Ways::past_cache_from(usize::MAX),
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn of_this_processor() -> Ways {
+        Ways::past_cache_from(usize::MAX)
+    }
 }
 
 /// Copies bytes to where most likely nobody has been for long, as a volume in RAM does. Panics when there are more or less

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub use ahead::fetch;
-pub use copy::{copy_cold, writes_past_cache};
+pub use copy::{copy_cold, fetches_before_write};
 pub use lender::Lender;
 pub(crate) use lender::Lent;
 use mapping::Mapping;
