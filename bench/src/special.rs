@@ -244,7 +244,7 @@ fn volume_on(bed: &Bed<'_>, row: &Row, path: &Path) -> Result<Window, Error> {
     bed.clients.run_lines(&[line], &[], |outputs| output::bare(&outputs[0], load))
 }
 
-/// The bare program with the file, asked by its own other side. Nobody looks for what may come.
+/// The bare program with the file, asked by its own other side, which sleeps until something comes.
 fn bare_on(bed: &Bed<'_>, row: &Row, path: &Path) -> Result<Window, Error> {
     let running = start_bare_file(path, &bed.place)?;
     let url = running.url(Protocol::Bare).unwrap_or_default().to_owned();

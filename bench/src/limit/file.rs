@@ -1,5 +1,6 @@
 //! Answers from a file on a disk, around the page cache: what is left of the disk when requests come over a network. It has
-//! Fels's ring, which takes two transfers to the disk at once and what answers a turn in one send, and nothing else of it.
+//! Fels's ring, which takes two transfers to the disk at once and what answers a turn in one send, and looks for a while before
+//! it sleeps; and nothing else of it.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -54,7 +54,7 @@ impl Ways {
             b"AuthenticAMD" if family == 25 && model < 16 && is_x86_feature_detected!("avx2") => {
                 Ways::past_cache_from(8 << 10)
             }
-            // Zen 5. What is shorter than a page may be a part of a line.
+            // Zen 5; less than a page was not measured.
             b"AuthenticAMD" if family == 26 => Ways { past_cache: usize::MAX, unfetched: PAGE },
             _ => Ways::past_cache_from(usize::MAX),
         }
