@@ -60,7 +60,8 @@ struct Served {
     /// Bytes of the file.
     bytes: u64,
     socket: Socket,
-    /// What is to be sent behind a head each: what was read, or nothing.
+    /// What is to be sent behind a head each: what was read, or nothing. In the order in which the disk was done, so that a
+    /// load is of reads or of writes: the other side counts bytes.
     answers: RefCell<Vec<Shared>>,
     due: Notify,
     is_gone: Cell<bool>,
