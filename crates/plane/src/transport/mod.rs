@@ -1,5 +1,6 @@
 //! Bytes to frames and frames to bytes.
 
+mod lookout;
 mod outgoing;
 mod reader;
 

@@ -7,7 +7,9 @@ use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
 
-use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket};
+use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket, Soon};
+
+use super::lookout::Lookout;
 
 /// From here on a piece is received straight into its buffer, in bytes. Below it a copy out of the cache costs less than
 /// receives that take so little at a time: each tells the peer about room, and answers leave in smaller batches.
@@ -33,6 +35,7 @@ pub struct Reader {
     inflow: Inflow,
     chunk: Option<Chunk>,
     position: usize,
+    lookout: Lookout,
     /// Frames that have begun in this chunk.
     frames: u32,
     last: Rc<Cell<Instant>>,
@@ -51,7 +54,7 @@ impl Reader {
 
     fn of(ring: Ring, inflow: Inflow) -> Reader {
         let last = Rc::new(Cell::new(ring.now()));
-        Reader { ring, inflow, chunk: None, position: 0, frames: 0, last }
+        Reader { ring, inflow, chunk: None, position: 0, lookout: Lookout::default(), frames: 0, last }
     }
 
     /// When something last came; for those who watch the connection.
@@ -71,9 +74,19 @@ impl Reader {
         }
     }
 
-    /// `N` bytes that have come already, `after` bytes from here.
-    pub fn peek<const N: usize>(&self, after: usize) -> Option<&[u8; N]> {
-        self.buffered().get(after..)?.first_chunk()
+    /// While one frame is worked on, of which `rest` bytes have still to be taken, the memory for those behind it comes nearer.
+    /// `expect` is shown the `N` bytes that such a frame begins with, and how soon its turn is. It gives the frame's length;
+    /// none where nothing is to be looked for.
+    #[inline]
+    pub fn look_ahead<const N: usize>(
+        &mut self,
+        rest: usize,
+        mut expect: impl FnMut(&[u8; N], Soon) -> Option<usize>,
+    ) {
+        let Some(chunk) = self.chunk.as_deref() else { return };
+        self.lookout.look(self.position + rest, |place, soon| {
+            chunk.get(place..)?.first_chunk().and_then(|begin| expect(begin, soon))
+        });
     }
 
     /// The next `count` bytes, if they have come already. [`Reader::skip`] takes them.
@@ -95,7 +108,7 @@ impl Reader {
         if chunk.is_empty() {
             return Err(Gone::Torn);
         }
-        self.position = 0;
+        (self.position, self.lookout) = (0, Lookout::default());
         self.chunk = Some(chunk);
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Soon};
+use ring::Buffer;
 use wire::iscsi::digest::Crc32c;
 use wire::iscsi::frame::{DIGEST_LENGTH, MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
 use wire::iscsi::{
@@ -91,13 +91,11 @@ pub async fn receive(
 }
 
 /// While one PDU is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.
-fn look_ahead(session: &Session, reader: &Reader, framing: Framing, rest: usize) {
-    let mut at = rest;
-    for soon in [Soon::Next, Soon::Later] {
-        let Some(next) = reader.peek(at) else { return };
-        session.expect(next, soon);
-        at += framing.total_length(next);
-    }
+fn look_ahead(session: &Session, reader: &mut Reader, framing: Framing, rest: usize) {
+    reader.look_ahead(rest, |bhs, soon| {
+        session.expect(bhs, soon);
+        Some(framing.total_length(bhs))
+    });
 }
 
 struct Incoming<'a> {

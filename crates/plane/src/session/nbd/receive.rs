@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Soon};
+use ring::Buffer;
 use wire::nbd::{Command, CommandFlags, Errno, NotARequest, REQUEST_LENGTH, Request};
 
 use super::connection::{Connection, Phase, Slot};
@@ -56,13 +56,12 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
 }
 
 /// While one request is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.
-fn look_ahead(transmission: &Transmission, reader: &Reader, rest: usize) {
-    let mut at = rest;
-    for soon in [Soon::Next, Soon::Later] {
-        let Some(Ok(next)) = reader.peek(at).map(Request::decode) else { return };
-        transmission.expect(&next, soon);
-        at += REQUEST_LENGTH + payload_of(&next);
-    }
+fn look_ahead(transmission: &Transmission, reader: &mut Reader, rest: usize) {
+    reader.look_ahead(rest, |header, soon| {
+        let request = Request::decode(header).ok()?;
+        transmission.expect(&request, soon);
+        Some(REQUEST_LENGTH + payload_of(&request))
+    });
 }
 
 fn payload_of(request: &Request) -> usize {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Soon};
+use ring::Buffer;
 use wire::nvme::tcp::{
     ADMIN_IN_CAPSULE, CapsuleCmd, CommonHeader, Crc32c, DataAlignment, DigestFlags, FatalError, Framing,
     H2CData, ICReq, ICResp, MAX_HEADER_LENGTH, PFV_1_0, PduFlags, PduType, Sender, Shape, TermReq,
@@ -147,17 +147,14 @@ pub async fn first_capsule(connection: &Connection, reader: &mut Reader) -> Resu
 }
 
 /// While one PDU is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.
-fn look_ahead(queue: &Queue, reader: &Reader, rest: usize) {
-    let mut at = rest;
-    for soon in [Soon::Next, Soon::Later] {
-        let Some(next) = reader.peek::<{ CapsuleCmd::LENGTH }>(at) else { return };
-        if next[0] != PduType::CAPSULE_CMD.0 {
-            return;
-        }
-        let capsule = CapsuleCmd::decode(next);
-        queue.expect(&capsule.command, soon);
-        at += capsule.header.plen as usize;
-    }
+fn look_ahead(queue: &Queue, reader: &mut Reader, rest: usize) {
+    reader.look_ahead(rest, |begin: &[u8; CapsuleCmd::LENGTH], soon| {
+        (begin[0] == PduType::CAPSULE_CMD.0).then(|| {
+            let capsule = CapsuleCmd::decode(begin);
+            queue.expect(&capsule.command, soon);
+            capsule.header.plen as usize
+        })
+    });
 }
 
 /// Receives the commands of a queue until its connection ends.

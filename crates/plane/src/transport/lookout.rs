@@ -1,0 +1,91 @@
+//! Which frames of what has been received are looked at before their turn, so that the memory they are about comes nearer.
+
+use ring::Soon;
+
+/// Frames that are looked at together, when they are [`SHORT`]: to find where memory is takes a core as long as a line of it,
+/// and it finds several side by side in the time of one.
+const TOGETHER: usize = 8;
+/// Longer frames carry data. What one writes was slower with the addresses of others asked for before it.
+const SHORT: usize = 256;
+
+/// How far has been looked.
+#[derive(Default)]
+pub(super) struct Lookout {
+    /// Where in the chunk the first frame begins that has not been looked at.
+    until: usize,
+}
+
+impl Lookout {
+    /// The next frame begins at `next` in the chunk. Says of which frames, by their places, something is wanted soon; the
+    /// answer is the length of the frame there, none when that is not known yet.
+    #[inline]
+    pub(super) fn look(&mut self, next: usize, mut expect: impl FnMut(usize, Soon) -> Option<usize>) {
+        let Some(length) = expect(next, Soon::Next) else { return };
+        if next + length < self.until {
+            return;
+        }
+        self.until = self.until.max(next + length);
+        for _ in 0..TOGETHER {
+            let Some(length) = expect(self.until, Soon::Later) else { return };
+            self.until += length;
+            if length > SHORT {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said while frames of these lengths are taken one after the other: frame, what is said of which.
+    fn said(lengths: &[usize]) -> Vec<(usize, Soon, usize)> {
+        let begins: Vec<usize> =
+            lengths.iter().scan(0, |end, length| Some(std::mem::replace(end, *end + length))).collect();
+        let (mut lookout, mut said) = (Lookout::default(), Vec::new());
+        for taken in 0..lengths.len() {
+            lookout.look(begins[taken] + lengths[taken], |place, soon| {
+                let frame = begins.binary_search(&place).ok()?;
+                said.push((taken, soon, frame));
+                Some(lengths[frame])
+            });
+        }
+        said
+    }
+
+    fn later(said: &[(usize, Soon, usize)]) -> Vec<(usize, usize)> {
+        let later = said.iter().filter(|(_, soon, _)| *soon == Soon::Later);
+        later.map(|&(taken, _, frame)| (taken, frame)).collect()
+    }
+
+    #[test]
+    fn every_frame_is_next_once_and_requests_are_looked_at_together() {
+        let said = said(&[48; 20]);
+        let next: Vec<_> = said.iter().filter(|(_, soon, _)| *soon == Soon::Next).collect();
+        assert!(next.iter().enumerate().all(|(index, next)| (next.0, next.2) == (index, index + 1)));
+        assert_eq!(next.len(), 19);
+        // The first one is next before anything could be looked at; the others two turns ahead at least.
+        let expected: Vec<_> =
+            (2..10).map(|frame| (0, frame)).chain((10..18).map(|frame| (8, frame))).collect();
+        assert_eq!(later(&said), [expected, vec![(16, 18), (16, 19)]].concat());
+    }
+
+    #[test]
+    fn a_frame_with_data_is_the_last_to_be_looked_at() {
+        assert_eq!(later(&said(&[4144; 5])), [(0, 2), (1, 3), (2, 4)]);
+        assert_eq!(later(&said(&[48, 48, 48, 4144, 48, 48])), [(0, 2), (0, 3), (2, 4), (2, 5)]);
+    }
+
+    #[test]
+    fn what_has_not_come_is_asked_for_again() {
+        let (mut lookout, mut seen) = (Lookout::default(), Vec::new());
+        for known in [48, 96, 144] {
+            lookout.look(known - 48, |place, soon| {
+                (place < known).then(|| seen.push((place, soon)))?;
+                Some(48)
+            });
+        }
+        assert_eq!(seen, [(0, Soon::Next), (48, Soon::Next), (96, Soon::Next)]);
+    }
+}
