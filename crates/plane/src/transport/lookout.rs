@@ -17,7 +17,7 @@ pub(super) struct Lookout {
 
 impl Lookout {
     /// The next frame begins at `next` in the chunk. Says of which frames, by their places, something is wanted soon; the
-    /// answer is the length of the frame there, none when that is not known yet.
+    /// answer is the length of the frame there, none when that is not known.
     #[inline]
     pub(super) fn look(&mut self, next: usize, mut expect: impl FnMut(usize, Soon) -> Option<usize>) {
         let Some(length) = expect(next, Soon::Next) else { return };
@@ -78,14 +78,15 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_come_is_asked_for_again() {
+    fn a_frame_of_which_nothing_is_known_stops_the_look_until_its_turn_is_over() {
         let (mut lookout, mut seen) = (Lookout::default(), Vec::new());
-        for known in [48, 96, 144] {
-            lookout.look(known - 48, |place, soon| {
-                (place < known).then(|| seen.push((place, soon)))?;
+        for taken in 0..7 {
+            lookout.look((taken + 1) * 48, |place, soon| {
+                let frame = place / 48;
+                (frame != 3 && frame < 8).then(|| seen.push((taken, soon, frame)))?;
                 Some(48)
             });
         }
-        assert_eq!(seen, [(0, Soon::Next), (48, Soon::Next), (96, Soon::Next)]);
+        assert_eq!(later(&seen), [(0, 2), (3, 5), (3, 6), (3, 7)]);
     }
 }
