@@ -1,6 +1,6 @@
 //! What went wrong with a command, in one tongue for all transports.
 
-use lab::initiator::IoError;
+use lab::initiator::{Cause, IoError};
 use wire::nbd::Errno;
 use wire::nvme::Status;
 use wire::scsi::{AdditionalSense, Sense, SenseKey};
@@ -33,14 +33,14 @@ pub enum Trouble {
 impl Trouble {
     /// What an error means.
     pub fn of(error: &IoError) -> Trouble {
-        match error {
-            IoError::Connection(_) => Trouble::Gone,
-            IoError::Aborted => Trouble::Aborted,
-            IoError::Scsi { sense: Some(sense), .. } => of_sense(sense),
-            IoError::Nvme { status, .. } => of_status(status.plain()),
-            IoError::Nbd(Errno::EIO) => Trouble::InputOutput,
-            IoError::Nbd(Errno::ENOSPC) => Trouble::NoSpace,
-            IoError::Nbd(Errno::ESHUTDOWN) => Trouble::Stopping,
+        match error.cause() {
+            Cause::Connection(_) => Trouble::Gone,
+            Cause::Aborted => Trouble::Aborted,
+            Cause::Scsi { sense: Some(sense), .. } => of_sense(sense),
+            Cause::Nvme { status, .. } => of_status(status.plain()),
+            Cause::Nbd(Errno::EIO) => Trouble::InputOutput,
+            Cause::Nbd(Errno::ENOSPC) => Trouble::NoSpace,
+            Cause::Nbd(Errno::ESHUTDOWN) => Trouble::Stopping,
             _ => Trouble::Other,
         }
     }

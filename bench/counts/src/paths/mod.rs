@@ -3,6 +3,7 @@
 mod codec;
 mod executor;
 mod iscsi;
+mod lab;
 mod layer;
 mod nbd;
 mod node;
@@ -21,6 +22,7 @@ pub fn measure() {
     iscsi::measure();
     nvme::measure();
     nbd::measure();
+    lab::measure();
     codec::measure();
     layer::measure();
     executor::measure();

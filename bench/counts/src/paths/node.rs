@@ -1,5 +1,6 @@
 //! A node of one core with a volume in RAM, in a simulated world without chance.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -23,6 +24,9 @@ pub const EXPORT: &str = "demo";
 /// A node and the machine of those who use it.
 pub struct Node {
     peers: ring::sim::Node,
+    /// Of their machine.
+    pub peer: Reactor,
+    world: World,
     pub portals: Portals,
     /// Let go before the reactor.
     core: Core,
@@ -63,7 +67,27 @@ impl Node {
             ..Portals::default()
         };
         let portals = core.listen(&portals).expect("the ports are free");
-        Node { peers, portals, core, _live: live, _reactor: reactor }
+        let peer = peers.reactor();
+        Node { peers, peer, world, portals, core, _live: live, _reactor: reactor }
+    }
+
+    /// Runs something on the machine of those who use it.
+    pub fn run<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> T {
+        self.world.block_on(&self.peer, future).expect("nothing stalls")
+    }
+
+    /// Runs several things there side by side.
+    pub fn run_all(&self, futures: Vec<impl Future<Output = ()> + 'static>) {
+        let ended = Rc::new(Cell::new(0));
+        let count = futures.len();
+        for future in futures {
+            let ended = ended.clone();
+            self.peer.ring().spawn_later(async move {
+                future.await;
+                ended.set(ended.get() + 1);
+            });
+        }
+        self.world.run_until(|| ended.get() == count).expect("nothing stalls");
     }
 
     /// A connection.

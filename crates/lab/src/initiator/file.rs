@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use ring::{Buffer, File, FileOptions, Ring};
+use ring::{Buffer, File, FileOptions, Instant, Ring, Shared};
 
-use super::{Geometry, IoError, OpenError};
+use super::{Cause, Geometry, IoError, OpenError};
 
 /// The block size that we name for files.
 const BLOCK: u32 = 512;
@@ -13,6 +13,7 @@ const BLOCK: u32 = 512;
 /// An open file. Clones share it.
 #[derive(Clone)]
 pub struct FileSession {
+    ring: Ring,
     file: File,
     geometry: Geometry,
     direct: bool,
@@ -39,11 +40,15 @@ impl FileSession {
             maximum_transfer: ring::LARGEST as u32,
             discard: true,
         };
-        Ok(FileSession { file, geometry, direct })
+        Ok(FileSession { ring: ring.clone(), file, geometry, direct })
     }
 
     pub(super) fn geometry(&self) -> Geometry {
         self.geometry
+    }
+
+    pub(super) fn heard(&self) -> Instant {
+        self.ring.now()
     }
 
     /// Whether the page cache is passed by.
@@ -58,8 +63,8 @@ impl FileSession {
     }
 
     /// Direct I/O wants aligned memory of its own, so the data is copied.
-    pub(super) async fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
-        let (moved, _) = self.file.write_at(Buffer::copy_of(data), offset, fua).await;
+    pub(super) async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
+        let (moved, _) = self.file.write_at(Buffer::copy_of(&data), offset, fua).await;
         whole(moved, data.len())
     }
 
@@ -92,6 +97,6 @@ fn open(ring: &Ring, path: &Path) -> Result<(File, bool), OpenError> {
 fn whole(moved: io::Result<usize>, wanted: usize) -> Result<(), IoError> {
     match moved? {
         moved if moved == wanted => Ok(()),
-        moved => Err(IoError::Short { moved: moved as u64, wanted: wanted as u64 }),
+        moved => Err(Cause::Short { moved: moved as u64, wanted: wanted as u64 }.into()),
     }
 }

@@ -1,28 +1,30 @@
 //! Initiators: one session to a target, used by many tasks of one core at once.
 
+mod error;
 mod file;
 pub mod iscsi;
 pub mod nbd;
 mod null;
 pub mod nvme;
+mod operation;
 mod pool;
 mod receive;
 mod send_queue;
+mod table;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Buffer, CongestionControl, Ring, Shared, Socket};
-use wire::nbd::Errno;
-use wire::scsi::{Sense, Status};
+use ring::{Buffer, CongestionControl, Instant, Ring, Shared, Socket};
 
+pub use error::{Cause, IoError, OpenError};
 pub use file::FileSession;
 pub use iscsi::IscsiSession;
 pub use nbd::NbdSession;
 pub use null::NullSession;
 pub use nvme::NvmeSession;
+pub use operation::Operation;
 pub use pool::PoolSession;
 
 use crate::target::Target;
@@ -84,124 +86,6 @@ impl Default for OpenOptions {
     }
 }
 
-/// Why a session could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The host has no address.
-    #[error("{host} has no address ({source}); hint: check the name, or give an IP address")]
-    Resolve {
-        /// As it was given.
-        host: String,
-        /// The resolver's answer.
-        #[source]
-        source: io::Error,
-    },
-    /// Nobody listens, or nobody answers.
-    #[error("no connection ({0}); hint: start the target with `fels serve`, and check host and port")]
-    Connect(#[source] io::Error),
-    /// The login did not succeed.
-    #[error(transparent)]
-    Login(#[from] iscsi::LoginError),
-    /// The NBD handshake did not succeed.
-    #[error(transparent)]
-    Handshake(#[from] nbd::HandshakeError),
-    /// No controller could be had.
-    #[error(transparent)]
-    Nvme(#[from] nvme::ConnectError),
-    /// A command at the start failed.
-    #[error("{command} at the start of the session: {source}")]
-    Start {
-        /// The command's name.
-        command: &'static str,
-        /// Why.
-        #[source]
-        source: IoError,
-    },
-    /// The unit is nothing that can be measured.
-    #[error("{0}")]
-    Unusable(String),
-    /// The file.
-    #[error("cannot be opened ({0}); hint: {1}")]
-    File(#[source] io::Error, &'static str),
-    /// A pool of our own.
-    #[error(transparent)]
-    Pool(#[from] crate::pool::BedError),
-}
-
-/// Why an operation failed.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum IoError {
-    /// The connection is gone; everything on it ended with this.
-    #[error("{0}")]
-    Connection(Arc<str>),
-    /// The device server refused, or failed.
-    #[error("{}", scsi_sentence(*.status, .sense.as_ref()))]
-    Scsi {
-        /// SAM-5 status.
-        status: u8,
-        /// What it says, if it says something.
-        sense: Option<Sense>,
-    },
-    /// The NBD server refused, or failed.
-    #[error("the server answered {0}")]
-    Nbd(Errno),
-    /// The controller refused, or failed.
-    #[error("NVMe {status}")]
-    Nvme {
-        /// Base 2.1 section 4.2.3.
-        status: wire::nvme::Status,
-        /// Dwords 0 and 1 of the completion.
-        result: u64,
-    },
-    /// A pool in this process said so.
-    #[error("{0}")]
-    Pool(Arc<plane::Error>),
-    /// Task management ended it.
-    #[error("the command was aborted")]
-    Aborted,
-    /// Less was moved than was asked for.
-    #[error("{moved} of {wanted} bytes were moved")]
-    Short {
-        /// Bytes.
-        moved: u64,
-        /// Bytes.
-        wanted: u64,
-    },
-    /// The operating system refused.
-    #[error("{0}")]
-    System(Arc<io::Error>),
-    /// The target, or its kind, cannot do it.
-    #[error("the target does not support {0}")]
-    Unsupported(&'static str),
-}
-
-impl From<io::Error> for IoError {
-    fn from(error: io::Error) -> Self {
-        IoError::System(Arc::new(error))
-    }
-}
-
-impl From<plane::Error> for IoError {
-    fn from(error: plane::Error) -> Self {
-        IoError::Pool(Arc::new(error))
-    }
-}
-
-impl IoError {
-    /// Nothing on this session will work any more.
-    pub fn is_final(&self) -> bool {
-        matches!(self, IoError::Connection(_))
-    }
-}
-
-fn scsi_sentence(status: u8, sense: Option<&Sense>) -> String {
-    let name = Status::from_wire(status).map_or_else(|| format!("{status:#04x}"), |s| format!("{s:?}"));
-    match sense {
-        Some(sense) => format!("SCSI status {name}: {sense}"),
-        None => format!("SCSI status {name}"),
-    }
-}
-
 /// One session. Clones share it.
 #[derive(Clone)]
 pub enum Session {
@@ -256,27 +140,41 @@ impl Session {
         }
     }
 
-    /// From now on data of reads is received and forgotten: buffers come back with anything in them. It saves a copy, as one
-    /// from the socket is all that a program which waits for its data has.
-    pub fn forget_data(&self) {
+    /// Reads `length` bytes that nobody will look at.
+    pub fn read_unseen(&self, offset: u64, length: usize) -> Operation<'_> {
         match self {
-            Session::Iscsi(session) => session.forget_data(),
-            Session::Nbd(session) => session.forget_data(),
-            Session::Nvme(session) => session.forget_data(),
-            // Theirs comes straight into the buffer.
-            Session::File(_) | Session::Pool(_) | Session::Null(_) => {}
+            Session::Iscsi(session) => session.read_unseen(offset, length),
+            Session::Nbd(session) => session.read_unseen(offset, length),
+            Session::Nvme(session) => session.read_unseen(offset, length),
+            Session::Null(_) => Operation::nothing(),
+            Session::File(_) | Session::Pool(_) => {
+                Operation::later(async move { self.read(offset, Buffer::new(length)).await.0 })
+            }
         }
     }
 
     /// Writes `data` at `offset`; with `fua` it is on stable media at the end.
-    pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
+    pub fn write(&self, offset: u64, data: Shared, fua: bool) -> Operation<'_> {
         match self {
-            Session::Iscsi(session) => session.write(offset, data, fua).await,
-            Session::Nbd(session) => session.write(offset, data, fua).await,
-            Session::Nvme(session) => session.write(offset, data, fua).await,
-            Session::File(session) => session.write(offset, &data, fua).await,
-            Session::Pool(session) => session.write(offset, &data, fua).await,
-            Session::Null(session) => session.write(data).await,
+            Session::Iscsi(session) => session.write(offset, data, fua),
+            Session::Nbd(session) => session.write(offset, data, fua),
+            Session::Nvme(session) => session.write(offset, data, fua),
+            Session::Null(_) => Operation::nothing(),
+            Session::File(session) => Operation::later(session.write(offset, data, fua)),
+            Session::Pool(session) => Operation::later(session.write(offset, data, fua)),
+        }
+    }
+
+    /// When the answer came of the operation that has ended just now: answers that come together have waited for one another
+    /// in this process only.
+    pub fn heard(&self) -> Instant {
+        match self {
+            Session::Iscsi(session) => session.heard(),
+            Session::Nbd(session) => session.heard(),
+            Session::Nvme(session) => session.heard(),
+            Session::File(session) => session.heard(),
+            Session::Pool(session) => session.heard(),
+            Session::Null(session) => session.heard(),
         }
     }
 

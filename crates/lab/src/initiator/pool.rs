@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use plane::request::{Extent, Request, Verb};
 use plane::{Completion, Flags};
-use ring::{Buffer, Ring};
+use ring::{Buffer, Instant, Ring, Shared};
 
 use super::{Geometry, IoError};
 use crate::pool::{BedError, OpenPool, PoolTarget};
@@ -45,6 +45,10 @@ impl PoolSession {
         }
     }
 
+    pub(super) fn heard(&self) -> Instant {
+        self.0.ring.now()
+    }
+
     /// Every operation goes once through the executor, as those of a real target do: members in memory answer at once, and
     /// nobody else would have a turn.
     async fn submit(&self, request: Request) -> Completion {
@@ -58,8 +62,8 @@ impl PoolSession {
     }
 
     /// A pool may keep what it writes, and the lab what it wrote, so the data is copied.
-    pub(super) async fn write(&self, offset: u64, data: &[u8], fua: bool) -> Result<(), IoError> {
-        let request = Request::write(offset, Buffer::copy_of(data));
+    pub(super) async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
+        let request = Request::write(offset, Buffer::copy_of(&data));
         let request = if fua { request.with(Flags::FUA) } else { request };
         Ok(self.submit(request).await.result?)
     }

@@ -105,9 +105,6 @@ impl Worker {
             unflushed: RefCell::default(),
             journal,
         });
-        if proof.is_none() {
-            session.forget_data();
-        }
         let schedule = load.rate.map(|rate| Schedule::new(rate, start, load.jobs, index, load.seed));
         Rc::new(Worker {
             common: common.clone(),
@@ -148,16 +145,14 @@ impl Worker {
     }
 
     async fn closed_loop(&self) {
-        let mut buffer = Buffer::new(self.load.block_size as usize);
         let mut start = self.common.ring.now();
         while !self.stopped() {
-            // The end of one operation is the start of the next: one look at the clock for each.
-            (buffer, start) = self.one(start, buffer).await;
+            // The end of one operation is the start of the next.
+            start = self.one(start).await;
         }
     }
 
     async fn open_loop(&self) {
-        let mut buffer = Buffer::new(self.load.block_size as usize);
         let ring = &self.common.ring;
         let mut now = ring.now();
         while !self.stopped() {
@@ -173,17 +168,17 @@ impl Worker {
             if self.stopped() {
                 return;
             }
-            (buffer, now) = self.one(due, buffer).await;
+            now = self.one(due).await;
         }
     }
 
     /// One operation, timed from `start`. Gives the time of its end.
-    async fn one(&self, start: Instant, buffer: Buffer) -> (Buffer, Instant) {
-        let (result, mut buffer, kind) = match &self.proof {
-            None => self.plain(buffer).await,
-            Some(proof) => self.proven(proof, buffer).await,
+    async fn one(&self, start: Instant) -> Instant {
+        let (result, kind) = match &self.proof {
+            None => self.plain().await,
+            Some(proof) => self.proven(proof).await,
         };
-        let mut end = self.common.ring.now();
+        let end = self.session.heard();
         match result {
             Ok(()) => {
                 let latency = end.since(start).as_nanos() as u64;
@@ -194,22 +189,16 @@ impl Worker {
                     Kind::Write => tallies.writes.add(bytes, latency),
                 }
             }
-            Err(error) => {
-                self.failed(kind, &error);
-                // After an error it may be another one.
-                if buffer.len() != self.load.block_size as usize {
-                    buffer = Buffer::new(self.load.block_size as usize);
-                }
-            }
+            Err(error) => self.failed(kind, &error),
         }
         if kind == Kind::Write && self.load.flush_every > 0 {
             self.writes.set(self.writes.get() + 1);
             if self.writes.get().is_multiple_of(self.load.flush_every) && !self.stopped() {
                 self.flush().await;
-                end = self.common.ring.now();
+                return self.common.ring.now();
             }
         }
-        (buffer, end)
+        end
     }
 
     fn failed(&self, kind: Kind, error: &IoError) {
@@ -232,19 +221,14 @@ impl Worker {
     }
 
     /// An operation whose data nobody looks at.
-    async fn plain(&self, buffer: Buffer) -> (Result<(), IoError>, Buffer, Kind) {
+    async fn plain(&self) -> (Result<(), IoError>, Kind) {
         let Choice { kind, slot } = self.chooser.borrow_mut().choose();
         let offset = self.offset(slot);
-        match kind {
-            Kind::Read => {
-                let (result, buffer) = self.session.read(offset, buffer).await;
-                (result, buffer, kind)
-            }
-            Kind::Write => {
-                let result = self.session.write(offset, self.random_data(), self.load.fua).await;
-                (result, buffer, kind)
-            }
-        }
+        let operation = match kind {
+            Kind::Read => self.session.read_unseen(offset, self.load.block_size as usize),
+            Kind::Write => self.session.write(offset, self.random_data(), self.load.fua),
+        };
+        (operation.await, kind)
     }
 
     /// A part of the pattern that differs from write to write.
@@ -265,17 +249,18 @@ impl Worker {
     }
 
     /// An operation on a place that it has for itself, stamped or checked.
-    async fn proven(&self, proof: &Proof, buffer: Buffer) -> (Result<(), IoError>, Buffer, Kind) {
+    async fn proven(&self, proof: &Proof) -> (Result<(), IoError>, Kind) {
         let Choice { kind, slot } = self.reserve(proof).await;
         let offset = self.offset(slot);
         if kind == Kind::Read {
+            let buffer = Buffer::new(self.load.block_size as usize);
             let (result, buffer) = self.session.read(offset, buffer).await;
             let mut ledger = proof.ledger.borrow_mut();
             if result.is_ok() {
                 ledger.check(slot, &buffer);
             }
             ledger.release(slot);
-            return (result, buffer, kind);
+            return (result, kind);
         }
         let mut data = Buffer::new(self.load.block_size as usize);
         let generation = proof.ledger.borrow_mut().stamp(slot, &mut data);
@@ -292,7 +277,7 @@ impl Worker {
                 proof.unflushed.borrow_mut().push((slot, generation));
             }
         }
-        (result, buffer, kind)
+        (result, kind)
     }
 
     async fn reserve(&self, proof: &Proof) -> Choice {

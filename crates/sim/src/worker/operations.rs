@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lab::initiator::{IoError, IscsiSession, NvmeSession, Session};
+use lab::initiator::{Cause, IoError, IscsiSession, NvmeSession, Session};
 use ring::{Buffer, Shared};
 use wire::nbd::{Command, CommandFlags};
 use wire::nvme::io::{DatasetAttributes, DatasetManagement, DatasetRange, RangeFlags};
@@ -245,14 +245,14 @@ impl Lane {
         let half = length(&place) as usize;
         let (old, new) = (data.slice(0..half), data.slice(half..2 * half));
         let [compared, written] = session.compare_and_write(offset(&place), old, new, fua).await;
-        if let Err(IoError::Nvme { status, .. }) = &compared
+        if let Err(Cause::Nvme { status, .. }) = compared.as_ref().map_err(IoError::cause)
             && status.plain() == Status::COMPARE_FAILURE
         {
-            let right = match &written {
-                Err(IoError::Nvme { status, .. }) => {
+            let right = match written.as_ref().map_err(IoError::cause) {
+                Err(Cause::Nvme { status, .. }) => {
                     status.plain() == Status::COMMAND_ABORTED_DUE_TO_FAILED_FUSED_COMMAND
                 }
-                Err(error) => error.is_final(),
+                Err(cause) => matches!(cause, Cause::Connection(_)),
                 Ok(()) => false,
             };
             if !right {

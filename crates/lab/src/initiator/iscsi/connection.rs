@@ -1,18 +1,15 @@
 //! A connection in full feature phase: the table of commands, the command window, and what is sent.
 //!
-//! A command is a slot; its initiator task tag is the slot's index and generation, so that an answer finds it without
-//! a search. Commands that the window has no room for wait in their slots.
+//! An initiator task tag is the index of the command's slot with its generation above it. Commands that the window has no
+//! room for wait in their slots.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ring::{Buffer, Instant, Notify, Ring, Shared, Socket};
+use ring::{Instant, Notify, Ring, Shared, Socket};
 use wire::iscsi::frame::BHS_LENGTH;
 use wire::iscsi::{
     Bhs, DataOut, Final, Immediate, LogoutReason, LogoutRequest, Lun, NopIn, NopOut, R2t, RESERVED_TAG,
@@ -23,58 +20,35 @@ use wire::iscsi::{
 use super::login::LoggedIn;
 use super::outbox::Outbox;
 use super::parameters::Parameters;
-use crate::initiator::IoError;
+use crate::initiator::error::{Cause, IoError};
+use crate::initiator::table::{Connection, Pending, Slot, Table, Transfer};
 
 /// Commands at once on one connection.
 const MAX_SLOTS: usize = 16384;
+/// Bits of a generation: no tag is the reserved one.
+const GENERATIONS: u32 = 15;
 /// How often overdue commands are looked for.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// What a command moves.
-pub(super) enum Transfer {
-    Nothing,
-    /// From the target; the buffer's length is what is expected.
-    In(Buffer),
-    /// To the target.
-    Out(Shared),
-}
-
 /// What a slot stands for.
-enum Request {
+#[derive(Clone, Copy)]
+pub(super) enum Request {
     Scsi([u8; 16]),
     TaskManagement { function: TaskManagementFunction, referenced: u32, ref_cmd_sn: SerialNumber },
     Logout,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    Free,
-    /// Waits for room in the window.
-    Queued,
-    Issued,
-    Done,
-}
-
-pub(super) struct Slot {
-    generation: u16,
-    stage: Stage,
-    /// Nobody waits for the result any more.
-    abandoned: bool,
-    waker: Option<Waker>,
-    since: Instant,
-    name: &'static str,
-    request: Request,
+/// A request as it was asked for.
+#[derive(Clone, Copy)]
+pub(in crate::initiator) struct Asked {
+    pub(super) name: &'static str,
+    pub(super) request: Request,
+    /// Once it was sent.
     cmd_sn: SerialNumber,
-    pub(super) buffer: Buffer,
-    data: Option<Shared>,
-    /// Bytes of input that have come, in order.
-    pub(super) received: usize,
-    result: Result<u32, IoError>,
 }
 
 pub(super) struct State {
-    slots: Vec<Slot>,
-    free: Vec<u16>,
+    pub(super) table: Table<Asked>,
     queued: VecDeque<u16>,
     cmd_sn: SerialNumber,
     max_cmd_sn: SerialNumber,
@@ -84,7 +58,7 @@ pub(super) struct State {
 }
 
 /// What tasks of a connection share.
-pub(super) struct Inner {
+pub(in crate::initiator) struct Inner {
     pub(super) socket: Socket,
     pub(super) parameters: Parameters,
     ring: Ring,
@@ -94,93 +68,23 @@ pub(super) struct Inner {
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
-    /// Data of reads is not put into their buffers: nobody looks at it.
-    pub(super) forgets: Cell<bool>,
-}
-
-/// How a command ended.
-pub(super) struct Finished {
-    /// Bytes moved; for task management the response code.
-    pub(super) result: Result<u32, IoError>,
-    /// The buffer of [`Transfer::In`].
-    pub(super) buffer: Buffer,
-}
-
-/// A command that was sent, or waits for it.
-pub(super) struct Pending {
-    inner: Rc<Inner>,
-    index: u16,
-    tag: u32,
-    over: bool,
+    /// When the last bytes came.
+    heard: Cell<Instant>,
 }
 
 /// The peer broke the rules; the connection ends with this.
 pub(super) type Violation = String;
 
-impl Slot {
-    /// Bytes of output data.
-    pub(super) fn data_length(&self) -> u32 {
-        self.data.as_ref().map_or(0, |data| data.len() as u32)
-    }
+/// The initiator task tag of a slot.
+fn tag((index, generation): (u16, u32)) -> u32 {
+    generation << u16::BITS | u32::from(index)
 }
 
 impl State {
-    fn tag(&self, index: u16) -> u32 {
-        u32::from(self.slots[usize::from(index)].generation) << 16 | u32::from(index)
-    }
-
     /// The issued command of a tag that came from the target.
-    pub(super) fn slot(&mut self, tag: u32) -> Result<&mut Slot, Violation> {
-        let slot = self.slots.get_mut(usize::from(tag as u16));
-        let slot = slot.filter(|slot| slot.stage == Stage::Issued && u32::from(slot.generation) == tag >> 16);
+    pub(super) fn slot(&mut self, tag: u32) -> Result<&mut Slot<Asked>, Violation> {
+        let slot = self.table.issued(usize::from(tag as u16), tag >> u16::BITS);
         slot.ok_or_else(|| format!("it spoke of a task that is not there (tag {tag:#x})"))
-    }
-
-    fn allocate(
-        &mut self,
-        name: &'static str,
-        request: Request,
-        transfer: Transfer,
-        now: Instant,
-    ) -> Option<u16> {
-        let (buffer, data) = match transfer {
-            Transfer::Nothing => (Buffer::empty(), None),
-            Transfer::In(buffer) => (buffer, None),
-            Transfer::Out(data) => (Buffer::empty(), Some(data)),
-        };
-        let fresh = Slot {
-            generation: 0,
-            stage: Stage::Queued,
-            abandoned: false,
-            waker: None,
-            since: now,
-            name,
-            request,
-            cmd_sn: SerialNumber(0),
-            buffer,
-            data,
-            received: 0,
-            result: Ok(0),
-        };
-        if let Some(index) = self.free.pop() {
-            let slot = &mut self.slots[usize::from(index)];
-            let generation = slot.generation.wrapping_add(1) & 0x7fff;
-            *slot = Slot { generation, ..fresh };
-            return Some(index);
-        }
-        if self.slots.len() >= MAX_SLOTS {
-            return None;
-        }
-        self.slots.push(fresh);
-        Some((self.slots.len() - 1) as u16)
-    }
-
-    fn release(&mut self, index: u16) {
-        let slot = &mut self.slots[usize::from(index)];
-        slot.stage = Stage::Free;
-        slot.data = None;
-        slot.buffer = Buffer::empty();
-        self.free.push(index);
     }
 
     /// Takes in the window and the status number that nearly every PDU brings.
@@ -196,34 +100,36 @@ impl State {
     /// A task management function is complete: the commands that it aborted have no answer of their own (section
     /// 11.6.1). `tag` is that of the request.
     pub(super) fn end_aborted(&mut self, tag: u32) {
-        let slot = &self.slots[usize::from(tag as u16)];
-        let Request::TaskManagement { function, referenced, .. } = slot.request else { return };
-        let before = slot.cmd_sn;
-        let aborted = |slot: &Slot| {
-            let scsi = matches!(slot.request, Request::Scsi(_));
-            scsi && slot.stage == Stage::Issued && slot.cmd_sn.precedes(before)
+        let asked = self.table.slot(tag as u16).request;
+        let Request::TaskManagement { function, referenced, .. } = asked.request else { return };
+        let aborted = |index, slot: &Slot<Asked>| {
+            let Asked { request, cmd_sn, .. } = slot.request;
+            let named = function != TaskManagementFunction::ABORT_TASK
+                || self::tag((index, self.table.generation(index))) == referenced;
+            named && matches!(request, Request::Scsi(_)) && cmd_sn.precedes(asked.cmd_sn)
         };
-        for index in 0..self.slots.len() {
-            let tag = self.tag(index as u16);
-            let named = function != TaskManagementFunction::ABORT_TASK || tag == referenced;
-            if named && aborted(&self.slots[index]) {
-                self.finish(tag, Err(IoError::Aborted));
-            }
+        let all = self.table.all_issued().filter(|(index, slot)| aborted(*index, slot));
+        let aborted: Vec<u16> = all.map(|(index, _)| index).collect();
+        for index in aborted {
+            self.table.finish(index, Err(Cause::Aborted.into()));
         }
     }
 
     /// Ends a command.
-    pub(super) fn finish(&mut self, tag: u32, result: Result<u32, IoError>) {
-        let index = tag as u16;
-        let slot = &mut self.slots[usize::from(index)];
-        slot.stage = Stage::Done;
-        slot.data = None;
-        slot.result = result;
-        if slot.abandoned {
-            self.release(index);
-        } else if let Some(waker) = slot.waker.take() {
-            waker.wake();
-        }
+    pub(super) fn finish(&mut self, tag: u32, result: Result<u64, IoError>) {
+        self.table.finish(tag as u16, result);
+    }
+}
+
+impl Connection for Inner {
+    type Request = Asked;
+
+    fn table(&self) -> RefMut<'_, Table<Asked>> {
+        RefMut::map(self.state.borrow_mut(), |state| &mut state.table)
+    }
+
+    fn moved(_slot: &Slot<Asked>, result: u64) -> usize {
+        result as usize
     }
 }
 
@@ -237,8 +143,7 @@ impl Inner {
         timeout: Duration,
     ) -> Rc<Inner> {
         let state = State {
-            slots: Vec::new(),
-            free: Vec::new(),
+            table: Table::new(MAX_SLOTS, GENERATIONS),
             queued: VecDeque::new(),
             cmd_sn: logged_in.cmd_sn,
             max_cmd_sn: logged_in.max_cmd_sn,
@@ -255,7 +160,7 @@ impl Inner {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
-            forgets: Cell::new(false),
+            heard: Cell::new(ring.now()),
         });
         ring.spawn_later(send(inner.clone()));
         ring.spawn_later(super::receive::receive(inner.clone(), logged_in.rest));
@@ -278,13 +183,8 @@ impl Inner {
         let now = self.ring.now();
         let overdue = {
             let state = self.state.borrow();
-            let waits = |slot: &&Slot| matches!(slot.stage, Stage::Issued | Stage::Queued);
-            state
-                .slots
-                .iter()
-                .filter(waits)
-                .find(|slot| now.since(slot.since) > timeout)
-                .map(|slot| slot.name)
+            let mut waiting = state.table.waiting();
+            waiting.find(|slot| now.since(slot.since) > timeout).map(|slot| slot.request.name)
         };
         if let Some(name) = overdue {
             let seconds = timeout.as_secs();
@@ -301,11 +201,7 @@ impl Inner {
         let reason: Arc<str> = reason.into();
         state.lost = Some(reason.clone());
         state.queued.clear();
-        for index in 0..state.slots.len() {
-            if matches!(state.slots[index].stage, Stage::Queued | Stage::Issued) {
-                state.finish(index as u32, Err(IoError::Connection(reason.clone())));
-            }
-        }
+        state.table.fail(&Cause::Connection(reason.clone()).into());
         drop(state);
         self.socket.shutdown();
         self.outgoing.notify();
@@ -316,19 +212,34 @@ impl Inner {
         self.state.borrow().lost.clone()
     }
 
+    /// The last bytes have come just now.
+    pub(super) fn hear(&self) {
+        self.heard.set(self.ring.now());
+    }
+
+    /// When the last bytes came.
+    pub(super) fn heard(&self) -> Instant {
+        self.heard.get()
+    }
+
     /// Sends a SCSI command, at once or when the window has room.
-    pub(super) fn command(self: &Rc<Self>, name: &'static str, cdb: [u8; 16], transfer: Transfer) -> Pending {
+    pub(super) fn command(
+        self: &Rc<Self>,
+        name: &'static str,
+        cdb: [u8; 16],
+        transfer: Transfer,
+    ) -> Pending<Inner> {
         self.submit(name, Request::Scsi(cdb), transfer)
     }
 
-    /// Sends a task management request, past the window. `referenced` is a [`Pending::tag`].
+    /// Sends a task management request, past the window. `referenced` is a task's tag.
     pub(super) fn task_management(
         self: &Rc<Self>,
         function: TaskManagementFunction,
         referenced: Option<u32>,
-    ) -> Pending {
+    ) -> Pending<Inner> {
         let ref_cmd_sn = referenced
-            .and_then(|tag| self.state.borrow_mut().slot(tag).ok().map(|slot| slot.cmd_sn))
+            .and_then(|tag| self.state.borrow_mut().slot(tag).ok().map(|slot| slot.request.cmd_sn))
             .unwrap_or_default();
         let referenced = referenced.unwrap_or(RESERVED_TAG);
         let request = Request::TaskManagement { function, referenced, ref_cmd_sn };
@@ -336,7 +247,7 @@ impl Inner {
     }
 
     /// Asks to close the session.
-    pub(super) fn logout(self: &Rc<Self>) -> Pending {
+    pub(super) fn logout(self: &Rc<Self>) -> Pending<Inner> {
         self.leaving.set(true);
         self.submit("logout", Request::Logout, Transfer::Nothing)
     }
@@ -346,22 +257,23 @@ impl Inner {
         self.leaving.get()
     }
 
-    fn submit(self: &Rc<Self>, name: &'static str, request: Request, transfer: Transfer) -> Pending {
+    fn submit(self: &Rc<Self>, name: &'static str, request: Request, transfer: Transfer) -> Pending<Inner> {
         let mut state = self.state.borrow_mut();
         let passes_window = !matches!(request, Request::Scsi(_));
-        let Some(index) = state.allocate(name, request, transfer, self.ring.turn_time()) else {
-            return Pending { inner: self.clone(), index: u16::MAX, tag: RESERVED_TAG, over: true };
+        let asked = Asked { name, request, cmd_sn: SerialNumber(0) };
+        let Some(index) = state.table.add(asked, transfer, self.ring.turn_time()) else {
+            return Pending::without_slot(self);
         };
-        let tag = state.tag(index);
+        let pending = Pending::new(self, index, state.table.generation(index));
         if let Some(reason) = state.lost.clone() {
-            state.finish(tag, Err(IoError::Connection(reason)));
+            state.table.finish(index, Err(Cause::Connection(reason).into()));
         } else if passes_window {
             self.issue_immediate(&mut state, index);
         } else {
             state.queued.push_back(index);
             self.issue_queued(&mut state);
         }
-        Pending { inner: self.clone(), index, tag, over: false }
+        pending
     }
 
     /// Sends what the window has room for.
@@ -384,33 +296,32 @@ impl Inner {
     }
 
     fn issue(&self, state: &mut State, index: u16) {
-        let tag = state.tag(index);
-        let State { slots, outbox, cmd_sn, exp_stat_sn, .. } = state;
-        let slot = &mut slots[usize::from(index)];
-        let Request::Scsi(cdb) = slot.request else { return };
-        slot.stage = Stage::Issued;
-        slot.cmd_sn = *cmd_sn;
+        let State { table, outbox, cmd_sn, exp_stat_sn, .. } = state;
+        let tag = tag((index, table.generation(index)));
+        let slot = table.issue(index);
+        let Request::Scsi(cdb) = slot.request.request else { return };
+        slot.request.cmd_sn = *cmd_sn;
         let mut command = ScsiCommand {
             flags: ScsiCommandFlags::FINAL,
             attribute: TaskAttribute::SIMPLE,
             lun: self.lun,
             initiator_task_tag: tag,
-            expected_data_transfer_length: slot.buffer.len() as u32,
+            expected_data_transfer_length: slot.expected as u32,
             cmd_sn: *cmd_sn,
             exp_stat_sn: *exp_stat_sn,
             cdb,
             ..ScsiCommand::default()
         };
         *cmd_sn = cmd_sn.next();
-        if !slot.buffer.is_empty() {
+        if slot.expected > 0 {
             command.flags |= ScsiCommandFlags::READ;
         }
         let mut bhs: Bhs = [0; BHS_LENGTH];
-        let Some(data) = slot.data.as_ref().filter(|data| !data.is_empty()) else {
+        let data = &slot.data;
+        if data.is_empty() {
             command.encode(&mut bhs);
-            outbox.push(&bhs, None);
-            return;
-        };
+            return outbox.push(&bhs, None);
+        }
         let length = data.len() as u32;
         let immediate = self.parameters.immediate_length(length);
         let unsolicited = self.parameters.unsolicited_length(length);
@@ -448,12 +359,11 @@ impl Inner {
     }
 
     fn issue_immediate(&self, state: &mut State, index: u16) {
-        let tag = state.tag(index);
-        let slot = &mut state.slots[usize::from(index)];
-        slot.stage = Stage::Issued;
-        slot.cmd_sn = state.cmd_sn;
+        let tag = tag((index, state.table.generation(index)));
+        let slot = state.table.issue(index);
+        slot.request.cmd_sn = state.cmd_sn;
         let mut bhs: Bhs = [0; BHS_LENGTH];
-        match slot.request {
+        match slot.request.request {
             Request::Scsi(_) => return,
             Request::TaskManagement { function, referenced, ref_cmd_sn } => TaskManagementRequest {
                 immediate: Immediate(true),
@@ -486,11 +396,8 @@ impl Inner {
         let exp_stat_sn = state.exp_stat_sn;
         let data = state.slot(r2t.initiator_task_tag)?.data.clone();
         let (start, length) = (r2t.buffer_offset, r2t.desired_data_transfer_length);
-        let run = data.and_then(|data| {
-            let end = start.checked_add(length).filter(|&end| end as usize <= data.len())?;
-            (length > 0).then_some((data, start..end))
-        });
-        let (data, run) = run.ok_or_else(|| {
+        let end = start.checked_add(length).filter(|&end| length > 0 && end as usize <= data.len());
+        let end = end.ok_or_else(|| {
             format!("it asked for {length} bytes from {start}, which its command does not have")
         })?;
         let head = DataOut {
@@ -498,7 +405,7 @@ impl Inner {
             target_transfer_tag: r2t.target_transfer_tag,
             ..data_out(r2t.initiator_task_tag, exp_stat_sn)
         };
-        self.send_sequence(&mut state.outbox, &data, head, run);
+        self.send_sequence(&mut state.outbox, &data, head, start..end);
         self.wake_sender(state);
         Ok(())
     }
@@ -547,50 +454,9 @@ async fn send(inner: Rc<Inner>) {
     }
 }
 
-impl Pending {
-    /// The initiator task tag.
+impl Pending<Inner> {
+    /// The initiator task tag; the reserved one when it has no slot.
     pub(super) fn tag(&self) -> u32 {
-        self.tag
-    }
-}
-
-impl Future for Pending {
-    type Output = Finished;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Finished> {
-        if self.over {
-            let result = Err(IoError::Unsupported("more than 16384 commands at once"));
-            return Poll::Ready(Finished { result, buffer: Buffer::empty() });
-        }
-        let finished = {
-            let mut state = self.inner.state.borrow_mut();
-            let index = self.index;
-            let slot = &mut state.slots[usize::from(index)];
-            if slot.stage != Stage::Done {
-                slot.waker = Some(context.waker().clone());
-                return Poll::Pending;
-            }
-            let result = std::mem::replace(&mut slot.result, Ok(0));
-            let buffer = std::mem::take(&mut slot.buffer);
-            state.release(index);
-            Finished { result, buffer }
-        };
-        self.over = true;
-        Poll::Ready(finished)
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if self.over {
-            return;
-        }
-        let mut state = self.inner.state.borrow_mut();
-        let slot = &mut state.slots[usize::from(self.index)];
-        if slot.stage == Stage::Done {
-            state.release(self.index);
-        } else {
-            slot.abandoned = true;
-        }
+        self.name().map_or(RESERVED_TAG, tag)
     }
 }

@@ -25,9 +25,12 @@ use wire::scsi::{SenseKey, Status};
 pub use login::LoginError;
 pub use parameters::{Disagreement, Parameters, Wishes};
 
-use super::{Geometry, IoError, OpenError, OpenOptions, connect, resolve};
+use super::operation::{self, Operation};
+use super::table::{Finished, Pending, Transfer};
+use super::{Cause, Geometry, IoError, OpenError, OpenOptions, connect, resolve};
 use crate::target::IscsiTarget;
-use connection::{Inner, Pending, Transfer};
+pub(super) use connection::Inner;
+use connection::{Asked, Request};
 
 /// Unit attentions in a row that are taken in silently.
 const MAX_ATTENTIONS: u32 = 8;
@@ -40,7 +43,7 @@ const LOGOUT_PATIENCE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct IscsiSession(Rc<Owner>);
 
-struct Owner {
+pub(super) struct Owner {
     ring: Ring,
     inner: Rc<Inner>,
     geometry: Geometry,
@@ -56,13 +59,13 @@ impl Drop for Owner {
 }
 
 /// A command that was sent and whose end nobody has waited for yet: for tests of task management.
-pub struct Outstanding(Pending);
+pub struct Outstanding(Pending<Inner>);
 
 impl Outstanding {
     /// Waits for its end; the buffer of a read comes back.
     pub async fn end(self) -> (Result<(), IoError>, Buffer) {
-        let finished = self.0.await;
-        (finished.result.map(|_| ()), finished.buffer)
+        let (result, _, buffer) = self.0.await.parts();
+        (result.map(|_| ()), buffer)
     }
 }
 
@@ -118,39 +121,42 @@ impl IscsiSession {
         self.0.inner.lost().map(|reason| reason.to_string())
     }
 
-    /// See [`super::Session::forget_data`].
-    pub fn forget_data(&self) {
-        self.0.inner.forgets.set(true);
+    /// See [`super::Session::heard`].
+    pub fn heard(&self) -> Instant {
+        self.0.inner.heard()
     }
 
     /// READ(10) or READ(16).
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         let wanted = buffer.len();
-        let range = self.0.range(offset, wanted as u64, false);
-        let cdb = encode::read_10(range).unwrap_or_else(|| encode::read_16(range)).padded();
-        let (result, buffer) = self.0.retried("READ", cdb, Transfer::In(buffer)).await;
+        let cdb = read_cdb(self.0.range(offset, wanted as u64, false));
+        let (result, _, buffer) = self.0.retried("READ", cdb, Transfer::In(buffer)).await.parts();
         (whole(result, wanted), buffer)
     }
 
+    /// See [`super::Session::read_unseen`].
+    pub fn read_unseen(&self, offset: u64, length: usize) -> Operation<'_> {
+        let cdb = read_cdb(self.0.range(offset, length as u64, false));
+        Operation::iscsi(&self.0, self.0.inner.command("READ", cdb, Transfer::Unseen(length)))
+    }
+
     /// WRITE(10) or WRITE(16).
-    pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
-        let wanted = data.len();
-        let range = self.0.range(offset, wanted as u64, fua);
+    pub fn write(&self, offset: u64, data: Shared, fua: bool) -> Operation<'_> {
+        let range = self.0.range(offset, data.len() as u64, fua);
         let cdb = encode::write_10(range).unwrap_or_else(|| encode::write_16(range)).padded();
-        let (result, _) = self.0.retried("WRITE", cdb, Transfer::Out(data)).await;
-        whole(result, wanted)
+        Operation::iscsi(&self.0, self.0.inner.command("WRITE", cdb, Transfer::Out(data)))
     }
 
     /// SYNCHRONIZE CACHE of the whole unit.
     pub async fn flush(&self) -> Result<(), IoError> {
         let cdb = encode::synchronize_cache_16(0, 0).padded();
-        self.0.retried("SYNCHRONIZE CACHE", cdb, Transfer::Nothing).await.0.map(|_| ())
+        self.0.retried("SYNCHRONIZE CACHE", cdb, Transfer::Nothing).await.result.map(|_| ())
     }
 
     /// UNMAP, in as many commands as the unit's limits ask for.
     pub async fn discard(&self, offset: u64, length: u64) -> Result<(), IoError> {
         if !self.0.geometry.discard {
-            return Err(IoError::Unsupported("UNMAP"));
+            return Err(Cause::Unsupported("UNMAP").into());
         }
         let block_size = u64::from(self.0.geometry.block_size);
         let mut lba = offset / block_size;
@@ -161,7 +167,7 @@ impl IscsiSession {
             unmap::encode(&[BlockDescriptor { lba, blocks }], &mut list);
             let cdb = encode::unmap(list.len() as u16).padded();
             let transfer = Transfer::Out(Buffer::copy_of(&list).share());
-            self.0.retried("UNMAP", cdb, transfer).await.0?;
+            self.0.retried("UNMAP", cdb, transfer).await.result?;
             lba += u64::from(blocks);
         }
         Ok(())
@@ -171,7 +177,7 @@ impl IscsiSession {
     pub async fn write_same(&self, offset: u64, length: u64, data: Shared) -> Result<(), IoError> {
         let Range { lba, blocks, .. } = self.0.range(offset, length, false);
         let cdb = encode::write_same_16(WriteSame { lba, blocks, unmap: false, ndob: false }).padded();
-        self.0.retried("WRITE SAME", cdb, Transfer::Out(data)).await.0.map(|_| ())
+        self.0.retried("WRITE SAME", cdb, Transfer::Out(data)).await.result.map(|_| ())
     }
 
     /// Any command, without retries: the status of the device server is the result, bytes moved its value.
@@ -181,8 +187,8 @@ impl IscsiSession {
             (true, false) => Transfer::Out(output),
             (true, true) => Transfer::Nothing,
         };
-        let finished = self.0.inner.command("command", cdb, transfer).await;
-        (finished.result, finished.buffer)
+        let (result, _, buffer) = self.0.inner.command("command", cdb, transfer).await.parts();
+        (result.map(|moved| moved as u32), buffer)
     }
 
     /// Sends a read and does not wait for it.
@@ -236,6 +242,27 @@ impl IscsiSession {
     }
 }
 
+/// What a command has met so far.
+#[derive(Default)]
+struct Patience {
+    attentions: u32,
+    busy_since: Option<Instant>,
+}
+
+impl operation::Owner for Owner {
+    type Connection = Inner;
+
+    async fn again(&self, mut finished: Finished<Asked>) -> Result<(), IoError> {
+        let wanted = finished.transfer.length();
+        if self.repeats(&finished, &mut Patience::default()).await
+            && let Request::Scsi(cdb) = finished.request.request
+        {
+            finished = self.retried(finished.request.name, cdb, finished.transfer).await;
+        }
+        whole(finished.result, wanted)
+    }
+}
+
 impl Owner {
     fn range(&self, offset: u64, length: u64, fua: bool) -> Range {
         let block_size = u64::from(self.geometry.block_size);
@@ -243,40 +270,33 @@ impl Owner {
     }
 
     /// Sends a command until it ended for good: unit attentions and a busy target are met by trying again.
-    async fn retried(
-        &self,
-        name: &'static str,
-        cdb: [u8; 16],
-        mut transfer: Transfer,
-    ) -> (Result<u32, IoError>, Buffer) {
-        let (mut attentions, mut busy_since) = (0, None::<Instant>);
+    async fn retried(&self, name: &'static str, cdb: [u8; 16], mut transfer: Transfer) -> Finished<Asked> {
+        let mut patience = Patience::default();
         loop {
-            let again = match &transfer {
-                Transfer::Out(data) => Some(data.clone()),
-                _ => None,
-            };
-            let reads = matches!(transfer, Transfer::In(_));
             let finished = self.inner.command(name, cdb, transfer).await;
-            let Err(IoError::Scsi { status, sense }) = &finished.result else {
-                return (finished.result, finished.buffer);
-            };
-            let attention = sense.is_some_and(|sense| sense.key == SenseKey::UnitAttention);
-            let busy = [Status::Busy as u8, Status::TaskSetFull as u8].contains(status);
-            if attention && attentions < MAX_ATTENTIONS {
-                attentions += 1;
-            } else if busy && self.ring.now().since(*busy_since.get_or_insert(self.ring.now())) < self.timeout
-            {
-                self.ring.sleep(BUSY_PAUSE).await;
-            } else {
-                return (finished.result, finished.buffer);
+            if !self.repeats(&finished, &mut patience).await {
+                return finished;
             }
-            self.retries.set(self.retries.get() + 1);
-            transfer = match again {
-                Some(data) => Transfer::Out(data),
-                None if reads => Transfer::In(finished.buffer),
-                None => Transfer::Nothing,
-            };
+            transfer = finished.transfer;
         }
+    }
+
+    /// Whether a command is to be sent again, once it may be.
+    async fn repeats(&self, finished: &Finished<Asked>, patience: &mut Patience) -> bool {
+        let Err(error) = &finished.result else { return false };
+        let Cause::Scsi { status, sense } = error.cause() else { return false };
+        let attention = sense.is_some_and(|sense| sense.key == SenseKey::UnitAttention);
+        let busy = [Status::Busy as u8, Status::TaskSetFull as u8].contains(status);
+        let now = self.ring.now();
+        if attention && patience.attentions < MAX_ATTENTIONS {
+            patience.attentions += 1;
+        } else if busy && now.since(*patience.busy_since.get_or_insert(now)) < self.timeout {
+            self.ring.sleep(BUSY_PAUSE).await;
+        } else {
+            return false;
+        }
+        self.retries.set(self.retries.get() + 1);
+        true
     }
 
     /// The first commands of a session.
@@ -284,7 +304,7 @@ impl Owner {
         let start = |command| move |source| OpenError::Start { command, source };
         let input = |length: usize| Transfer::In(Buffer::zeroed(length));
         let cdb = encode::inquiry(None, STANDARD_LENGTH as u16).padded();
-        let (result, buffer) = self.retried("INQUIRY", cdb, input(STANDARD_LENGTH)).await;
+        let (result, _, buffer) = self.retried("INQUIRY", cdb, input(STANDARD_LENGTH)).await.parts();
         let length = result.map_err(start("INQUIRY"))? as usize;
         let summary = StandardSummary::decode(&buffer[..length.min(buffer.len())]);
         if !summary.is_some_and(|summary| summary.qualifier == 0 && summary.device_type == 0) {
@@ -294,9 +314,10 @@ impl Owner {
             ));
         }
         let cdb = encode::test_unit_ready().padded();
-        self.retried("TEST UNIT READY", cdb, Transfer::Nothing).await.0.map_err(start("TEST UNIT READY"))?;
+        let ready = self.retried("TEST UNIT READY", cdb, Transfer::Nothing).await;
+        ready.result.map_err(start("TEST UNIT READY"))?;
         let cdb = encode::read_capacity_16(CAPACITY_16_LENGTH as u32).padded();
-        let (result, buffer) = self.retried("READ CAPACITY", cdb, input(CAPACITY_16_LENGTH)).await;
+        let (result, _, buffer) = self.retried("READ CAPACITY", cdb, input(CAPACITY_16_LENGTH)).await.parts();
         let length = result.map_err(start("READ CAPACITY"))? as usize;
         let capacity = Capacity::decode_16(&buffer[..length.min(buffer.len())]).filter(|capacity| {
             let size = capacity.block_size;
@@ -330,15 +351,19 @@ impl Owner {
         let page = Some(inquiry::page::BLOCK_LIMITS);
         let cdb = encode::inquiry(page, BLOCK_LIMITS_LENGTH as u16).padded();
         let input = Transfer::In(Buffer::zeroed(BLOCK_LIMITS_LENGTH));
-        let (result, buffer) = self.retried("INQUIRY", cdb, input).await;
+        let (result, _, buffer) = self.retried("INQUIRY", cdb, input).await.parts();
         let length = result.map_or(0, |length| length as usize);
         BlockLimits::decode(&buffer[..length.min(buffer.len())]).unwrap_or_default()
     }
 }
 
-fn whole(result: Result<u32, IoError>, wanted: usize) -> Result<(), IoError> {
-    match result? as usize {
-        moved if moved == wanted => Ok(()),
-        moved => Err(IoError::Short { moved: moved as u64, wanted: wanted as u64 }),
+fn read_cdb(range: Range) -> [u8; 16] {
+    encode::read_10(range).unwrap_or_else(|| encode::read_16(range)).padded()
+}
+
+fn whole(result: Result<u64, IoError>, wanted: usize) -> Result<(), IoError> {
+    match result? {
+        moved if moved == wanted as u64 => Ok(()),
+        moved => Err(Cause::Short { moved, wanted: wanted as u64 }.into()),
     }
 }

@@ -11,10 +11,11 @@ use wire::iscsi::{
 };
 use wire::scsi::{Sense, Status};
 
-use super::connection::{Inner, Violation};
+use super::connection::{Asked, Inner, Violation};
 use super::parameters::RECEIVE_LIMIT;
-use crate::initiator::IoError;
+use crate::initiator::error::{Cause, IoError};
 use crate::initiator::receive::{self, Intake};
+use crate::initiator::table::Slot;
 
 /// From this many missing bytes on, a receive goes straight into the command's buffer: below, one receive that
 /// brings several PDUs is cheaper.
@@ -30,8 +31,8 @@ enum Stage {
 /// Where data goes.
 #[derive(Clone, Copy)]
 enum Sink {
-    /// The buffer of the command with this tag, from this offset.
-    Command { tag: u32, offset: usize },
+    /// The buffer of the command with this tag, from this offset, if somebody will look at it.
+    Command { tag: u32, offset: usize, seen: bool },
     /// Sense data, text, the header of a rejected PDU.
     Small,
 }
@@ -83,6 +84,7 @@ impl Intake for Receiver {
 
     /// All PDUs of a batch, then room in the window is used once.
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
+        self.inner.hear();
         let before = self.ended;
         while !bytes.is_empty() {
             bytes = match self.stage {
@@ -105,6 +107,7 @@ impl Intake for Receiver {
         let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(tag)?.buffer);
         let start = offset + self.done;
         let (received, buffer) = self.inner.socket.receive_range(buffer, start..start + missing).await;
+        self.inner.hear();
         let count = *received.as_ref().unwrap_or(&0);
         if self.inner.parameters.framing.data_digest {
             self.crc.update(&buffer[start..start + count]);
@@ -177,11 +180,12 @@ impl Receiver {
             let mut state = self.inner.state.borrow_mut();
             let slot = state.slot(data_in.initiator_task_tag)?;
             let offset = data_in.buffer_offset as usize;
-            if offset != slot.received || slot.buffer.len().saturating_sub(offset) < self.length {
-                let (length, size, had) = (self.length, slot.buffer.len(), slot.received);
+            if offset != slot.received || slot.expected.saturating_sub(offset) < self.length {
+                let (length, size, had) = (self.length, slot.expected, slot.received);
                 return Err(format!("{length} bytes at {offset} of {size} asked for, after {had}"));
             }
-            self.sink = Sink::Command { tag: data_in.initiator_task_tag, offset };
+            let seen = slot.is_seen();
+            self.sink = Sink::Command { tag: data_in.initiator_task_tag, offset, seen };
         }
         Ok(())
     }
@@ -190,8 +194,8 @@ impl Receiver {
         let count = (self.length - self.done).min(bytes.len());
         let (taken, rest) = bytes.split_at(count);
         match self.sink {
-            Sink::Command { .. } if self.inner.forgets.get() => {}
-            Sink::Command { tag, offset } => {
+            Sink::Command { seen: false, .. } => {}
+            Sink::Command { tag, offset, .. } => {
                 let mut state = self.inner.state.borrow_mut();
                 let start = offset + self.done;
                 let target = state.slot(tag)?.buffer.get_mut(start..start + count);
@@ -249,7 +253,7 @@ impl Receiver {
     /// The command whose data is to be received directly, where that begins in its buffer, and how many bytes are missing.
     fn direct(&self) -> Option<(u32, usize, usize)> {
         match self.sink {
-            Sink::Command { tag, offset, .. } if self.stage == Stage::Data && !self.inner.forgets.get() => {
+            Sink::Command { tag, offset, seen: true } if self.stage == Stage::Data => {
                 let missing = self.length - self.done;
                 (missing >= DIRECT).then_some((tag, offset, missing))
             }
@@ -271,7 +275,7 @@ impl Receiver {
                 let slot = state.slot(pdu.initiator_task_tag)?;
                 slot.received += self.length;
                 if with_status {
-                    let moved = slot.received as u32;
+                    let moved = slot.received as u64;
                     let result = ending(pdu.status, moved, &[]);
                     state.finish(pdu.initiator_task_tag, result);
                 }
@@ -279,12 +283,12 @@ impl Receiver {
             TargetPdu::ScsiResponse(pdu) => {
                 state.advance(pdu.max_cmd_sn, Some(pdu.stat_sn));
                 let slot = state.slot(pdu.initiator_task_tag)?;
-                let moved = slot.moved(&pdu);
+                let moved = moved(slot, &pdu);
                 let result = match pdu.response {
                     ScsiResponseCode::COMMAND_COMPLETED_AT_TARGET => {
                         ending(pdu.status, moved, self.small_part())
                     }
-                    other => Err(IoError::Connection(format!("the target failed: {other:?}").into())),
+                    other => Err(Cause::Connection(format!("the target failed: {other:?}").into()).into()),
                 };
                 state.finish(pdu.initiator_task_tag, result);
             }
@@ -305,12 +309,13 @@ impl Receiver {
                 if pdu.response == TaskManagementResponseCode::FUNCTION_COMPLETE {
                     state.end_aborted(pdu.initiator_task_tag);
                 }
-                state.finish(pdu.initiator_task_tag, Ok(u32::from(pdu.response.0)));
+                state.finish(pdu.initiator_task_tag, Ok(u64::from(pdu.response.0)));
             }
             TargetPdu::LogoutResponse(pdu) => {
                 state.slot(pdu.initiator_task_tag)?;
                 let closed = pdu.response == LogoutResponseCode::CLOSED_SUCCESSFULLY;
-                let refused = || IoError::Connection(format!("logout refused: {:?}", pdu.response).into());
+                let refused =
+                    || Cause::Connection(format!("logout refused: {:?}", pdu.response).into()).into();
                 state.finish(pdu.initiator_task_tag, if closed { Ok(0) } else { Err(refused()) });
             }
             TargetPdu::AsyncMessage(pdu) => {
@@ -335,7 +340,7 @@ impl Receiver {
 }
 
 /// The result that status and sense mean. `data` is a SCSI Response's data segment (section 11.4.7).
-fn ending(status: u8, moved: u32, data: &[u8]) -> Result<u32, IoError> {
+fn ending(status: u8, moved: u64, data: &[u8]) -> Result<u64, IoError> {
     if status == Status::Good as u8 || status == Status::ConditionMet as u8 {
         return Ok(moved);
     }
@@ -343,21 +348,19 @@ fn ending(status: u8, moved: u32, data: &[u8]) -> Result<u32, IoError> {
         let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
         Sense::decode(&rest[..length]).ok()
     });
-    Err(IoError::Scsi { status, sense })
+    Err(Cause::Scsi { status, sense }.into())
 }
 
-impl super::connection::Slot {
-    /// Bytes that a command moved, by what was received or by what was left over.
-    fn moved(&self, response: &ScsiResponse) -> u32 {
-        if !self.buffer.is_empty() {
-            return self.received as u32;
-        }
-        let expected = self.data_length();
-        if response.flags.contains(ScsiResponseFlags::UNDERFLOW) {
-            expected.saturating_sub(response.residual_count)
-        } else {
-            expected
-        }
+/// Bytes that a command moved, by what was received or by what was left over.
+fn moved(slot: &Slot<Asked>, response: &ScsiResponse) -> u64 {
+    if slot.expected > 0 {
+        return slot.received as u64;
+    }
+    let sent = slot.data.len() as u64;
+    if response.flags.contains(ScsiResponseFlags::UNDERFLOW) {
+        sent.saturating_sub(u64::from(response.residual_count))
+    } else {
+        sent
     }
 }
 

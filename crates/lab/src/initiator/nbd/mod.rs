@@ -11,14 +11,16 @@ mod tests;
 use std::io;
 use std::rc::Rc;
 
-use ring::{Buffer, Ring, Shared, Socket};
+use ring::{Buffer, Instant, Ring, Shared, Socket};
 use wire::nbd::{Command, CommandFlags, TransmissionFlags};
 
 pub use handshake::HandshakeError;
 
-use super::{Geometry, IoError, OpenError, OpenOptions};
+use super::operation::{self, Operation};
+use super::table::{Finished, Pending, Transfer};
+use super::{Cause, Geometry, IoError, OpenError, OpenOptions};
 use crate::target::{NbdAddress, NbdTarget};
-use connection::{Inner, Transfer};
+pub(super) use connection::Inner;
 use handshake::Export;
 
 /// Bytes of one trim; lengths on the wire have 32 bits.
@@ -31,7 +33,7 @@ const ASSUMED_PHYSICAL: u32 = 4096;
 #[derive(Clone)]
 pub struct NbdSession(Rc<Owner>);
 
-struct Owner {
+pub(super) struct Owner {
     inner: Rc<Inner>,
     export: Export,
     geometry: Geometry,
@@ -40,6 +42,21 @@ struct Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         self.inner.fail("the session was dropped");
+    }
+}
+
+impl Owner {
+    fn begin_read(&self, offset: u64, length: u32, transfer: Transfer) -> Pending<Inner> {
+        self.inner.request(Command::READ, CommandFlags::empty(), offset, length, transfer)
+    }
+}
+
+impl operation::Owner for Owner {
+    type Connection = Inner;
+
+    /// No error of this protocol asks for another try.
+    async fn again(&self, finished: Finished<Command>) -> Result<(), IoError> {
+        finished.result.map(|_| ())
     }
 }
 
@@ -73,29 +90,39 @@ impl NbdSession {
         self.0.inner.lost().map(|reason| reason.to_string())
     }
 
-    /// See [`super::Session::forget_data`].
-    pub fn forget_data(&self) {
-        self.0.inner.forgets.set(true);
+    /// See [`super::Session::heard`].
+    pub fn heard(&self) -> Instant {
+        self.0.inner.heard()
     }
 
     /// `NBD_CMD_READ`.
     pub async fn read(&self, offset: u64, buffer: Buffer) -> (Result<(), IoError>, Buffer) {
         let length = buffer.len() as u32;
-        let finished = self
-            .0
-            .inner
-            .request(Command::READ, CommandFlags::empty(), offset, length, Transfer::In(buffer))
-            .await;
-        (finished.result, finished.buffer)
+        let read = self.0.begin_read(offset, length, Transfer::In(buffer));
+        let (result, _, buffer) = read.await.parts();
+        (result.map(|_| ()), buffer)
+    }
+
+    /// See [`super::Session::read_unseen`].
+    pub fn read_unseen(&self, offset: u64, length: usize) -> Operation<'_> {
+        Operation::nbd(&self.0, self.0.begin_read(offset, length as u32, Transfer::Unseen(length)))
     }
 
     /// `NBD_CMD_WRITE`.
-    pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
-        let flags = self.durability(fua);
+    pub fn write(&self, offset: u64, data: Shared, fua: bool) -> Operation<'_> {
+        let known = self.flags().contains(TransmissionFlags::SEND_FUA);
+        let flags = if fua && known { CommandFlags::FUA } else { CommandFlags::empty() };
         let length = data.len() as u32;
-        let written = self.0.inner.request(Command::WRITE, flags, offset, length, Transfer::Out(data)).await;
-        written.result?;
-        self.flush_after(fua, flags).await
+        let written = self.0.inner.request(Command::WRITE, flags, offset, length, Transfer::Out(data));
+        let written = Operation::nbd(&self.0, written);
+        if !fua || known {
+            return written;
+        }
+        // A server without FUA is asked to flush instead.
+        Operation::later(async move {
+            written.await?;
+            self.flush().await
+        })
     }
 
     /// `NBD_CMD_FLUSH`, where the server has one; one without it claims to need none.
@@ -109,7 +136,7 @@ impl NbdSession {
     /// `NBD_CMD_TRIM`, in as many requests as it takes.
     pub async fn discard(&self, offset: u64, length: u64) -> Result<(), IoError> {
         if !self.0.geometry.discard {
-            return Err(IoError::Unsupported("NBD_CMD_TRIM"));
+            return Err(Cause::Unsupported("NBD_CMD_TRIM").into());
         }
         let (mut at, end) = (offset, offset + length);
         while at < end {
@@ -123,7 +150,7 @@ impl NbdSession {
     /// `NBD_CMD_WRITE_ZEROES`, with flags.
     pub async fn write_zeroes(&self, offset: u64, length: u32, flags: CommandFlags) -> Result<(), IoError> {
         if !self.flags().contains(TransmissionFlags::SEND_WRITE_ZEROES) {
-            return Err(IoError::Unsupported("NBD_CMD_WRITE_ZEROES"));
+            return Err(Cause::Unsupported("NBD_CMD_WRITE_ZEROES").into());
         }
         self.plain(Command::WRITE_ZEROES, flags, offset, length).await
     }
@@ -136,17 +163,7 @@ impl NbdSession {
         offset: u64,
         length: u32,
     ) -> Result<(), IoError> {
-        self.0.inner.request(command, flags, offset, length, Transfer::Nothing).await.result
-    }
-
-    fn durability(&self, fua: bool) -> CommandFlags {
-        let known = self.flags().contains(TransmissionFlags::SEND_FUA);
-        if fua && known { CommandFlags::FUA } else { CommandFlags::empty() }
-    }
-
-    /// A server without FUA is asked to flush instead.
-    async fn flush_after(&self, fua: bool, flags: CommandFlags) -> Result<(), IoError> {
-        if fua && flags.is_empty() { self.flush().await } else { Ok(()) }
+        self.0.inner.request(command, flags, offset, length, Transfer::Nothing).await.result.map(|_| ())
     }
 
     /// Says that we are leaving. Nothing may be in flight.

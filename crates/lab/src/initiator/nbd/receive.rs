@@ -6,7 +6,7 @@ use std::rc::Rc;
 use wire::nbd::{Errno, SIMPLE_REPLY_LENGTH, SimpleReply};
 
 use super::connection::{Inner, Violation};
-use crate::initiator::IoError;
+use crate::initiator::error::Cause;
 use crate::initiator::receive::{self, Intake};
 
 /// From this many missing bytes on, a receive goes straight into the request's buffer: below, one receive that brings
@@ -38,6 +38,7 @@ impl Intake for Receiver {
     }
 
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
+        self.inner.hear();
         let mut ended = 0;
         while !bytes.is_empty() {
             ended += u32::from(self.data.is_none());
@@ -58,12 +59,13 @@ impl Intake for Receiver {
         let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(cookie)?.buffer);
         let end = buffer.len();
         let (received, buffer) = self.inner.socket.receive_range(buffer, done..end).await;
+        self.inner.hear();
         let mut state = self.inner.state.borrow_mut();
         state.slot(cookie)?.buffer = buffer;
         let count = *received.as_ref().unwrap_or(&0);
         self.data = (done + count < end).then_some((cookie, done + count));
         if self.data.is_none() {
-            state.finish(cookie as u32, Ok(()));
+            state.finish(cookie, Ok(()));
         }
         Ok(received)
     }
@@ -94,9 +96,9 @@ impl Receiver {
         let mut state = self.inner.state.borrow_mut();
         let slot = state.slot(reply.cookie)?;
         if reply.error != Errno::OK {
-            state.finish(reply.cookie as u32, Err(IoError::Nbd(reply.error)));
-        } else if slot.buffer.is_empty() {
-            state.finish(reply.cookie as u32, Ok(()));
+            state.finish(reply.cookie, Err(Cause::Nbd(reply.error).into()));
+        } else if slot.expected == 0 {
+            state.finish(reply.cookie, Ok(()));
         } else {
             self.data = Some((reply.cookie, 0));
         }
@@ -106,15 +108,15 @@ impl Receiver {
     fn take_data<'a>(&mut self, cookie: u64, done: usize, bytes: &'a [u8]) -> Result<&'a [u8], Violation> {
         let mut state = self.inner.state.borrow_mut();
         let slot = state.slot(cookie)?;
-        let count = (slot.buffer.len() - done).min(bytes.len());
+        let count = (slot.expected - done).min(bytes.len());
         let (taken, rest) = bytes.split_at(count);
-        if !self.inner.forgets.get() {
+        if slot.is_seen() {
             slot.buffer[done..done + count].copy_from_slice(taken);
         }
-        let complete = done + count == slot.buffer.len();
+        let complete = done + count == slot.expected;
         self.data = if complete { None } else { Some((cookie, done + count)) };
         if complete {
-            state.finish(cookie as u32, Ok(()));
+            state.finish(cookie, Ok(()));
         }
         Ok(rest)
     }
@@ -122,7 +124,8 @@ impl Receiver {
     /// The request whose data is to be received directly, and how much of that has come.
     fn direct(&self) -> Result<Option<(u64, usize)>, Violation> {
         let Some((cookie, done)) = self.data else { return Ok(None) };
-        let missing = self.inner.state.borrow_mut().slot(cookie)?.buffer.len() - done;
-        Ok((missing >= DIRECT && !self.inner.forgets.get()).then_some((cookie, done)))
+        let mut state = self.inner.state.borrow_mut();
+        let slot = state.slot(cookie)?;
+        Ok((slot.is_seen() && slot.expected - done >= DIRECT).then_some((cookie, done)))
     }
 }

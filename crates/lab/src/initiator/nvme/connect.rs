@@ -12,8 +12,9 @@ use wire::nvme::tcp::{
 };
 use wire::nvme::{CNTLID_DYNAMIC, NqnField, Status};
 
-use super::queue::{Queue, Transfer};
-use crate::initiator::{IoError, OpenError, OpenOptions};
+use super::queue::Queue;
+use crate::initiator::table::Transfer;
+use crate::initiator::{Cause, OpenError, OpenOptions};
 use crate::target::NvmeTarget;
 
 /// How long the greeting may take.
@@ -216,10 +217,12 @@ pub(super) async fn connect_queue(
             }
             Ok(result.cntlid)
         }
-        Err(IoError::Nvme { status, result }) => {
-            let queue = if qid == 0 { "admin" } else { "I/O" };
-            Err(ConnectError::Refused { queue, status, result }.into())
-        }
-        Err(source) => Err(OpenError::Start { command: "Connect", source }),
+        Err(source) => match *source.cause() {
+            Cause::Nvme { status, result } => {
+                let queue = if qid == 0 { "admin" } else { "I/O" };
+                Err(ConnectError::Refused { queue, status, result }.into())
+            }
+            _ => Err(OpenError::Start { command: "Connect", source }),
+        },
     }
 }

@@ -18,8 +18,9 @@ use wire::nvme::tcp::ADMIN_IN_CAPSULE;
 use wire::nvme::{SglDescriptor, Status};
 
 use super::connect::{ConnectError, connect_queue, greet};
-use super::queue::{Queue, Transfer};
-use crate::initiator::{Geometry, IoError, OpenError, OpenOptions, connect, resolve};
+use super::queue::Queue;
+use crate::initiator::table::Transfer;
+use crate::initiator::{Cause, Geometry, IoError, OpenError, OpenOptions, connect, resolve};
 use crate::target::NvmeTarget;
 
 /// The number of our I/O queue.
@@ -190,7 +191,7 @@ pub(super) async fn reset(ring: &Ring, admin: &Rc<Queue>, patience: Duration) ->
     configure(admin, ControllerConfiguration::ENABLED.with_en(0)).await?;
     until_ready(ring, admin, false, patience).await.map_err(|stuck| match stuck {
         Stuck::Unread(error) => error,
-        Stuck::Told(why) => IoError::Connection(format!("the controller was not reset: {why}").into()),
+        Stuck::Told(why) => Cause::Connection(format!("the controller was not reset: {why}").into()).into(),
     })
 }
 
@@ -205,7 +206,9 @@ fn keep_alive_in_time(ring: &Ring, admin: &Rc<Queue>) {
                 return;
             }
             let finished = admin.command("Keep Alive", keep_alive(0), Transfer::Nothing).await;
-            if let Err(IoError::Nvme { status, .. }) = finished.result {
+            if let Err(error) = &finished.result
+                && let Cause::Nvme { status, .. } = error.cause()
+            {
                 return admin.fail(&format!("the target refused Keep Alive: {status}"));
             }
         }
@@ -216,11 +219,11 @@ async fn identify(admin: &Rc<Queue>, cns: Cns, nsid: u32) -> Result<[u8; IDENTIF
     let command = Identify { nsid, cns, ..Identify::default() }.command(0);
     let finished = admin.command("Identify", command, Transfer::In(Buffer::zeroed(IDENTIFY_LENGTH))).await;
     let start = |source| OpenError::Start { command: "Identify", source };
-    finished.result.map_err(start)?;
-    let wanted = IDENTIFY_LENGTH as u64;
-    let short = IoError::Short { moved: finished.received as u64, wanted };
-    let bytes = finished.buffer.first_chunk().filter(|_| finished.received == IDENTIFY_LENGTH);
-    bytes.copied().ok_or_else(|| start(short))
+    let (result, received, buffer) = finished.parts();
+    result.map_err(start)?;
+    let (moved, wanted) = (received as u64, IDENTIFY_LENGTH as u64);
+    let bytes = buffer.first_chunk().copied().filter(|_| moved == wanted);
+    bytes.ok_or_else(|| start(Cause::Short { moved, wanted }.into()))
 }
 
 async fn namespace(admin: &Rc<Queue>, nsid: u32) -> Result<IdentifyNamespace, OpenError> {
@@ -235,9 +238,7 @@ async fn namespace(admin: &Rc<Queue>, nsid: u32) -> Result<IdentifyNamespace, Op
             // Namespaces that are not active are all zero.
             if namespace.nsze == 0 { Err(absent()) } else { Ok(namespace) }
         }
-        Err(OpenError::Start { source: IoError::Nvme { status, .. }, .. })
-            if status.plain() == Status::INVALID_NAMESPACE_OR_FORMAT =>
-        {
+        Err(OpenError::Start { source, .. }) if matches!(source.cause(), Cause::Nvme { status, .. } if status.plain() == Status::INVALID_NAMESPACE_OR_FORMAT) => {
             Err(absent())
         }
         Err(other) => Err(other),

@@ -10,6 +10,7 @@ mod receive;
 mod tests;
 
 use std::cell::Cell;
+use std::future::ready;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -25,10 +26,13 @@ use wire::nvme::io::{
 
 pub use connect::ConnectError;
 
-use super::{Geometry, IoError, OpenError, OpenOptions};
+use super::operation::{self, Operation};
+use super::table::{Finished, Pending, Transfer};
+use super::{Cause, Geometry, IoError, OpenError, OpenOptions};
 use crate::target::NvmeTarget;
 use controller::Facts;
-use queue::{Finished, Pending, Queue, Transfer};
+use queue::Asked;
+pub(super) use queue::Queue;
 
 /// Pause before a command that may be repeated is sent again.
 const RETRY_PAUSE: Duration = Duration::from_millis(1);
@@ -41,7 +45,7 @@ const MAX_BLOCKS: u64 = 1 << 16;
 #[derive(Clone)]
 pub struct NvmeSession(Rc<Owner>);
 
-struct Owner {
+pub(super) struct Owner {
     ring: Ring,
     admin: Rc<Queue>,
     queue: Rc<Queue>,
@@ -60,13 +64,13 @@ impl Drop for Owner {
 }
 
 /// A command that was sent and whose end nobody has waited for yet.
-pub struct Outstanding(Pending);
+pub struct Outstanding(Pending<Queue>);
 
 impl Outstanding {
     /// Waits for its end: the completion's dwords 0 and 1; the buffer of a read comes back.
     pub async fn end(self) -> (Result<u64, IoError>, Buffer) {
-        let finished = self.0.await;
-        (finished.result, finished.buffer)
+        let (result, _, buffer) = self.0.await.parts();
+        (result, buffer)
     }
 }
 
@@ -121,9 +125,9 @@ impl NvmeSession {
         self.0.facts.in_capsule
     }
 
-    /// See [`super::Session::forget_data`].
-    pub fn forget_data(&self) {
-        self.0.queue.forgets.set(true);
+    /// See [`super::Session::heard`].
+    pub fn heard(&self) -> Instant {
+        self.0.queue.heard()
     }
 
     /// Read.
@@ -134,14 +138,19 @@ impl NvmeSession {
             Err(error) => return (Err(error), buffer),
         };
         let finished = self.0.retried("Read", command, Transfer::In(buffer)).await;
-        (whole(finished.result, finished.received, wanted), finished.buffer)
+        let (result, received, buffer) = finished.parts();
+        (whole(result, received, wanted), buffer)
+    }
+
+    /// See [`super::Session::read_unseen`].
+    pub fn read_unseen(&self, offset: u64, length: usize) -> Operation<'_> {
+        self.0.begin("Read", Opcode::READ, offset, RangeFlags::empty(), length, Transfer::Unseen(length))
     }
 
     /// Write.
-    pub async fn write(&self, offset: u64, data: Shared, fua: bool) -> Result<(), IoError> {
+    pub fn write(&self, offset: u64, data: Shared, fua: bool) -> Operation<'_> {
         let flags = if fua { RangeFlags::FORCE_UNIT_ACCESS } else { RangeFlags::empty() };
-        let command = self.0.range(Opcode::WRITE, offset, data.len() as u64, flags)?;
-        self.0.retried("Write", command, Transfer::Out(data)).await.result.map(|_| ())
+        self.0.begin("Write", Opcode::WRITE, offset, flags, data.len(), Transfer::Out(data))
     }
 
     /// Flush of the namespace.
@@ -153,7 +162,7 @@ impl NvmeSession {
     /// Dataset Management with AD, in as many commands as the controller's limits ask for.
     pub async fn discard(&self, offset: u64, length: u64) -> Result<(), IoError> {
         if !self.0.geometry.discard {
-            return Err(IoError::Unsupported("Dataset Management"));
+            return Err(Cause::Unsupported("Dataset Management").into());
         }
         let block_size = u64::from(self.0.geometry.block_size);
         let mut slba = offset / block_size;
@@ -200,9 +209,9 @@ impl NvmeSession {
         data: Shared,
         fua: bool,
     ) -> [Result<(), IoError>; 2] {
-        let both = || -> Result<[Pending; 2], IoError> {
+        let both = || -> Result<[Pending<Queue>; 2], IoError> {
             if !self.0.facts.fused || self.0.queue.limit() < 2 {
-                return Err(IoError::Unsupported("the fused Compare and Write"));
+                return Err(Cause::Unsupported("the fused Compare and Write").into());
             }
             let none = RangeFlags::empty();
             let flags = if fua { RangeFlags::FORCE_UNIT_ACCESS } else { none };
@@ -309,56 +318,71 @@ fn either(input: Buffer, output: Shared) -> Transfer {
     }
 }
 
-/// What can be sent again. Data is shared, a buffer comes back.
-enum Again {
-    Nothing,
-    Input,
-    Output(Shared),
-}
-
 impl Owner {
     fn range(&self, opcode: Opcode, offset: u64, length: u64, flags: RangeFlags) -> Result<Command, IoError> {
         let block_size = u64::from(self.geometry.block_size);
         let blocks = length / block_size;
         if blocks == 0 || blocks > MAX_BLOCKS {
-            return Err(IoError::Unsupported("a command of no block, or of more than 65536"));
+            return Err(Cause::Unsupported("a command of no block, or of more than 65536").into());
         }
         let range = BlockRange { slba: offset / block_size, nlb: (blocks - 1) as u16, flags, dtype: 0 };
         Ok(range.command(opcode, 0, self.nsid, SglDescriptor::NOTHING))
     }
 
+    fn begin(
+        &self,
+        name: &'static str,
+        opcode: Opcode,
+        offset: u64,
+        flags: RangeFlags,
+        length: usize,
+        transfer: Transfer,
+    ) -> Operation<'_> {
+        match self.range(opcode, offset, length as u64, flags) {
+            Ok(command) => Operation::nvme(self, self.queue.command(name, command, transfer)),
+            Err(error) => Operation::later(ready(Err(error))),
+        }
+    }
+
     fn needs(&self, command: OptionalCommands, name: &'static str) -> Result<(), IoError> {
-        if self.facts.commands.contains(command) { Ok(()) } else { Err(IoError::Unsupported(name)) }
+        if self.facts.commands.contains(command) { Ok(()) } else { Err(Cause::Unsupported(name).into()) }
     }
 
     /// Sends a command until it ended for good: what the controller asks to repeat is repeated.
-    async fn retried(&self, name: &'static str, command: Command, mut transfer: Transfer) -> Finished {
+    async fn retried(&self, name: &'static str, command: Command, mut transfer: Transfer) -> Finished<Asked> {
         let mut since = None::<Instant>;
         loop {
-            let again = match &transfer {
-                Transfer::Out(data) => Again::Output(data.clone()),
-                Transfer::In(_) => Again::Input,
-                Transfer::Nothing => Again::Nothing,
-            };
             let finished = self.queue.command(name, command, transfer).await;
-            let Err(IoError::Nvme { status, .. }) = &finished.result else { return finished };
             let now = self.ring.now();
-            if !may_be_repeated(*status) || now.since(*since.get_or_insert(now)) >= self.timeout {
+            if !may_be_repeated(&finished) || now.since(*since.get_or_insert(now)) >= self.timeout {
                 return finished;
             }
             self.ring.sleep(RETRY_PAUSE).await;
             self.retries.set(self.retries.get() + 1);
-            transfer = match again {
-                Again::Output(data) => Transfer::Out(data),
-                Again::Input => Transfer::In(finished.buffer),
-                Again::Nothing => Transfer::Nothing,
-            };
+            transfer = finished.transfer;
         }
     }
 }
 
-/// Whether a status means "not now": repeating it makes sense, and soon.
-fn may_be_repeated(status: Status) -> bool {
+impl operation::Owner for Owner {
+    type Connection = Queue;
+
+    async fn again(&self, mut finished: Finished<Asked>) -> Result<(), IoError> {
+        let wanted = finished.transfer.expected();
+        if may_be_repeated(&finished) {
+            self.ring.sleep(RETRY_PAUSE).await;
+            self.retries.set(self.retries.get() + 1);
+            let Asked { name, command, .. } = finished.request;
+            finished = self.retried(name, command, finished.transfer).await;
+        }
+        whole(finished.result, finished.received, wanted)
+    }
+}
+
+/// Whether an end means "not now": repeating the command makes sense, and soon.
+fn may_be_repeated(finished: &Finished<Asked>) -> bool {
+    let Err(error) = &finished.result else { return false };
+    let Cause::Nvme { status, .. } = error.cause() else { return false };
     let soon = [
         Status::COMMAND_INTERRUPTED,
         Status::TRANSIENT_TRANSPORT_ERROR,
@@ -370,5 +394,8 @@ fn may_be_repeated(status: Status) -> bool {
 
 fn whole(result: Result<u64, IoError>, moved: usize, wanted: usize) -> Result<(), IoError> {
     result?;
-    if moved == wanted { Ok(()) } else { Err(IoError::Short { moved: moved as u64, wanted: wanted as u64 }) }
+    if moved == wanted {
+        return Ok(());
+    }
+    Err(Cause::Short { moved: moved as u64, wanted: wanted as u64 }.into())
 }

@@ -1,24 +1,22 @@
 //! A queue: one connection, its table of commands, and what is sent.
 //!
-//! A command is a slot; its CID is the slot's index with a generation above it, so that an answer finds it without a
-//! search. Commands that the queue has no entry for wait in their slots.
+//! A CID is the index of the command's slot with its generation above it. Commands that the queue has no entry for wait in
+//! their slots.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use ring::{Buffer, Instant, Notify, Ring, Shared, Socket};
+use ring::{Instant, Notify, Ring, Socket};
 use wire::nvme::tcp::{CapsuleCmd, H2CData, PduType, R2T};
 use wire::nvme::{Command, SglDescriptor, Status, admin, fabrics};
 
 use super::connect::Agreed;
 use super::outbox::Outbox;
-use crate::initiator::IoError;
+use crate::initiator::error::Cause;
+use crate::initiator::table::{Connection, Pending, Slot, Table, Transfer};
 
 /// Commands at once on one queue, with those that wait.
 const MAX_SLOTS: usize = (1 << INDEX_BITS) - 1;
@@ -27,45 +25,17 @@ const INDEX_BITS: u32 = 14;
 /// How often overdue commands are looked for.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// What a command moves.
-pub(super) enum Transfer {
-    Nothing,
-    /// From the controller; the buffer's length is what is expected.
-    In(Buffer),
-    /// To the controller.
-    Out(Shared),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Stage {
-    Free,
-    /// Waits for an entry of the queue.
-    Queued,
-    Issued,
-    Done,
-}
-
-pub(super) struct Slot {
-    generation: u16,
-    stage: Stage,
-    /// Nobody waits for the result any more.
-    abandoned: bool,
+/// A command as it was asked for.
+#[derive(Clone, Copy)]
+pub(in crate::initiator) struct Asked {
+    pub(super) name: &'static str,
+    pub(super) command: Command,
     /// May take for ever: an Asynchronous Event Request.
     patient: bool,
-    waker: Option<Waker>,
-    since: Instant,
-    name: &'static str,
-    command: Command,
-    pub(super) buffer: Buffer,
-    data: Option<Shared>,
-    /// Bytes of input that have come, in order.
-    pub(super) received: usize,
-    result: Result<u64, IoError>,
 }
 
 pub(super) struct State {
-    slots: Vec<Slot>,
-    free: Vec<u16>,
+    table: Table<Asked>,
     queued: VecDeque<u16>,
     /// Commands that the controller has.
     issued: usize,
@@ -78,7 +48,7 @@ pub(super) struct State {
 }
 
 /// What tasks of a queue share.
-pub(super) struct Queue {
+pub(in crate::initiator) struct Queue {
     pub(super) socket: Socket,
     pub(super) agreed: Agreed,
     ring: Ring,
@@ -87,116 +57,53 @@ pub(super) struct Queue {
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
-    /// Data of reads is not put into their buffers: nobody looks at it.
-    pub(super) forgets: Cell<bool>,
+    /// When the last bytes came.
+    heard: Cell<Instant>,
     /// Ends with this one.
     partner: RefCell<Weak<Queue>>,
-}
-
-/// How a command ended.
-pub(super) struct Finished {
-    /// Dwords 0 and 1 of the completion.
-    pub(super) result: Result<u64, IoError>,
-    /// Bytes of input that came.
-    pub(super) received: usize,
-    /// The buffer of [`Transfer::In`].
-    pub(super) buffer: Buffer,
-}
-
-/// A command that was sent, or waits for it.
-pub(super) struct Pending {
-    queue: Rc<Queue>,
-    index: u16,
-    cid: u16,
-    over: bool,
 }
 
 /// The peer broke the rules; the connection ends with this.
 pub(super) type Violation = String;
 
 impl State {
-    fn cid(&self, index: u16) -> u16 {
-        self.slots[usize::from(index)].generation << INDEX_BITS | index
-    }
-
     /// Commands that the controller has.
     pub(super) fn issued(&self) -> usize {
         self.issued
     }
 
     /// The issued command of a CID that came from the controller.
-    pub(super) fn slot(&mut self, cid: u16) -> Result<&mut Slot, Violation> {
-        let slot = self.slots.get_mut(usize::from(cid) & MAX_SLOTS);
-        let slot = slot.filter(|slot| slot.stage == Stage::Issued && slot.generation == cid >> INDEX_BITS);
+    pub(super) fn slot(&mut self, cid: u16) -> Result<&mut Slot<Asked>, Violation> {
+        let slot = self.table.issued(usize::from(cid) & MAX_SLOTS, u32::from(cid >> INDEX_BITS));
         slot.ok_or_else(|| format!("it spoke of a command that is not there (CID {cid:#x})"))
-    }
-
-    fn allocate(
-        &mut self,
-        name: &'static str,
-        command: Command,
-        transfer: Transfer,
-        now: Instant,
-    ) -> Option<u16> {
-        let (buffer, data) = match transfer {
-            Transfer::Nothing => (Buffer::empty(), None),
-            Transfer::In(buffer) => (buffer, None),
-            Transfer::Out(data) => (Buffer::empty(), Some(data)),
-        };
-        let fresh = Slot {
-            generation: 0,
-            stage: Stage::Queued,
-            abandoned: false,
-            patient: false,
-            waker: None,
-            since: now,
-            name,
-            command,
-            buffer,
-            data,
-            received: 0,
-            result: Ok(0),
-        };
-        if let Some(index) = self.free.pop() {
-            let slot = &mut self.slots[usize::from(index)];
-            let generation = (slot.generation + 1) & (u16::MAX >> INDEX_BITS);
-            *slot = Slot { generation, ..fresh };
-            return Some(index);
-        }
-        if self.slots.len() >= MAX_SLOTS {
-            return None;
-        }
-        self.slots.push(fresh);
-        Some((self.slots.len() - 1) as u16)
-    }
-
-    fn release(&mut self, index: u16) {
-        let slot = &mut self.slots[usize::from(index)];
-        slot.stage = Stage::Free;
-        slot.data = None;
-        slot.buffer = Buffer::empty();
-        self.free.push(index);
     }
 
     /// Ends a command of which the controller has spoken.
     pub(super) fn complete(&mut self, cid: u16, status: Status, result: u64) -> Result<(), Violation> {
         self.slot(cid)?;
         self.issued -= 1;
-        let ending = if status.is_success() { Ok(result) } else { Err(IoError::Nvme { status, result }) };
-        self.finish(cid & MAX_SLOTS as u16, ending);
+        let ending =
+            if status.is_success() { Ok(result) } else { Err(Cause::Nvme { status, result }.into()) };
+        self.table.finish(cid & MAX_SLOTS as u16, ending);
         Ok(())
     }
+}
 
-    fn finish(&mut self, index: u16, result: Result<u64, IoError>) {
-        let slot = &mut self.slots[usize::from(index)];
-        slot.stage = Stage::Done;
-        slot.data = None;
-        slot.result = result;
-        if slot.abandoned {
-            self.release(index);
-        } else if let Some(waker) = slot.waker.take() {
-            waker.wake();
-        }
+/// The CID of a slot.
+fn cid((index, generation): (u16, u32)) -> u16 {
+    (generation as u16) << INDEX_BITS | index
+}
+
+impl Connection for Queue {
+    type Request = Asked;
+
+    fn table(&self) -> RefMut<'_, Table<Asked>> {
+        RefMut::map(self.state.borrow_mut(), |state| &mut state.table)
+    }
+
+    /// What is sent is taken in as a whole.
+    fn moved(slot: &Slot<Asked>, _result: u64) -> usize {
+        slot.received + slot.data.len()
     }
 }
 
@@ -205,8 +112,7 @@ impl Queue {
     /// command at a time, and no data with it.
     pub(super) fn start(ring: &Ring, socket: Socket, agreed: Agreed, timeout: Duration) -> Rc<Queue> {
         let state = State {
-            slots: Vec::new(),
-            free: Vec::new(),
+            table: Table::new(MAX_SLOTS, u16::BITS - INDEX_BITS),
             queued: VecDeque::new(),
             issued: 0,
             limit: 1,
@@ -222,7 +128,7 @@ impl Queue {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
-            forgets: Cell::new(false),
+            heard: Cell::new(ring.now()),
             partner: RefCell::new(Weak::new()),
         });
         ring.spawn_later(send(queue.clone()));
@@ -271,9 +177,8 @@ impl Queue {
         let now = self.ring.now();
         let overdue = {
             let state = self.state.borrow();
-            let waits = |slot: &&Slot| matches!(slot.stage, Stage::Issued | Stage::Queued) && !slot.patient;
-            let mut waiting = state.slots.iter().filter(waits);
-            waiting.find(|slot| now.since(slot.since) > timeout).map(|slot| slot.name)
+            let mut waiting = state.table.waiting().filter(|slot| !slot.request.patient);
+            waiting.find(|slot| now.since(slot.since) > timeout).map(|slot| slot.request.name)
         };
         if let Some(name) = overdue {
             let seconds = timeout.as_secs_f64();
@@ -291,11 +196,7 @@ impl Queue {
         state.lost = Some(reason.clone());
         state.queued.clear();
         state.issued = 0;
-        for index in 0..state.slots.len() {
-            if matches!(state.slots[index].stage, Stage::Queued | Stage::Issued) {
-                state.finish(index as u16, Err(IoError::Connection(reason.clone())));
-            }
-        }
+        state.table.fail(&Cause::Connection(reason.clone()).into());
         drop(state);
         self.socket.shutdown();
         self.outgoing.notify();
@@ -320,56 +221,64 @@ impl Queue {
         self.leaving.get()
     }
 
+    /// The last bytes have come just now.
+    pub(super) fn hear(&self) {
+        self.heard.set(self.ring.now());
+    }
+
+    /// When the last bytes came.
+    pub(super) fn heard(&self) -> Instant {
+        self.heard.get()
+    }
+
     /// Sends a command, at once or when the queue has an entry for it. CID and SGL1 are set here.
     pub(super) fn command(
         self: &Rc<Self>,
         name: &'static str,
         command: Command,
         transfer: Transfer,
-    ) -> Pending {
+    ) -> Pending<Queue> {
+        self.send(Asked { name, command, patient: false }, transfer)
+    }
+
+    /// Sends an Asynchronous Event Request, which may wait for ever.
+    pub(super) fn event_request(self: &Rc<Self>) -> Pending<Queue> {
+        let command = admin::asynchronous_event_request(0);
+        let asked = Asked { name: "Asynchronous Event Request", command, patient: true };
+        self.send(asked, Transfer::Nothing)
+    }
+
+    fn send(self: &Rc<Self>, asked: Asked, transfer: Transfer) -> Pending<Queue> {
         let mut state = self.state.borrow_mut();
-        let pending = self.submit(&mut state, name, command, transfer);
+        let pending = self.submit(&mut state, asked, transfer);
         self.issue_queued(&mut state);
         pending
     }
 
     /// Sends two commands that have to stand side by side.
-    pub(super) fn pair(self: &Rc<Self>, commands: [(&'static str, Command, Transfer); 2]) -> [Pending; 2] {
+    pub(super) fn pair(
+        self: &Rc<Self>,
+        commands: [(&'static str, Command, Transfer); 2],
+    ) -> [Pending<Queue>; 2] {
         let mut state = self.state.borrow_mut();
-        let both = commands.map(|(name, command, transfer)| self.submit(&mut state, name, command, transfer));
+        let both = commands.map(|(name, command, transfer)| {
+            self.submit(&mut state, Asked { name, command, patient: false }, transfer)
+        });
         self.issue_queued(&mut state);
         both
     }
 
-    /// Sends an Asynchronous Event Request, which may wait for ever.
-    pub(super) fn event_request(self: &Rc<Self>) -> Pending {
-        let mut state = self.state.borrow_mut();
-        let command = admin::asynchronous_event_request(0);
-        let pending = self.submit(&mut state, "Asynchronous Event Request", command, Transfer::Nothing);
-        if !pending.over {
-            state.slots[usize::from(pending.index)].patient = true;
-        }
-        self.issue_queued(&mut state);
-        pending
-    }
-
-    fn submit(
-        self: &Rc<Self>,
-        state: &mut State,
-        name: &'static str,
-        command: Command,
-        transfer: Transfer,
-    ) -> Pending {
-        let Some(index) = state.allocate(name, command, transfer, self.ring.turn_time()) else {
-            return Pending { queue: self.clone(), index: 0, cid: 0, over: true };
+    fn submit(self: &Rc<Self>, state: &mut State, asked: Asked, transfer: Transfer) -> Pending<Queue> {
+        let Some(index) = state.table.add(asked, transfer, self.ring.turn_time()) else {
+            return Pending::without_slot(self);
         };
-        let cid = state.cid(index);
+        let pending = Pending::new(self, index, state.table.generation(index));
         if let Some(reason) = state.lost.clone() {
-            state.finish(index, Err(IoError::Connection(reason)));
+            state.table.finish(index, Err(Cause::Connection(reason).into()));
         } else {
             state.queued.push_back(index);
         }
-        Pending { queue: self.clone(), index, cid, over: false }
+        pending
     }
 
     /// Sends what the queue has entries for.
@@ -389,25 +298,22 @@ impl Queue {
     }
 
     fn issue(&self, state: &mut State, index: u16) {
-        let cid = state.cid(index);
-        let State { slots, outbox, issued, in_capsule, .. } = state;
-        let slot = &mut slots[usize::from(index)];
-        slot.stage = Stage::Issued;
+        let State { table, outbox, issued, in_capsule, .. } = state;
+        let generation = table.generation(index);
+        let slot = table.issue(index);
         *issued += 1;
-        slot.command.cid = cid;
-        let mut along = None;
-        slot.command.sgl = match &slot.data {
-            // The data of fabrics commands always goes along.
-            Some(data) if data.len() <= *in_capsule || slot.command.opcode == fabrics::OPCODE => {
-                along = Some(data.clone());
-                SglDescriptor::in_capsule(0, data.len() as u32)
-            }
-            Some(data) => SglDescriptor::transport(data.len() as u32),
-            None => SglDescriptor::transport(slot.buffer.len() as u32),
+        let mut command = slot.request.command;
+        command.cid = cid((index, generation));
+        // The data of fabrics commands always goes along.
+        let goes_along = slot.data.len() <= *in_capsule || command.opcode == fabrics::OPCODE;
+        let along = (goes_along && !slot.data.is_empty()).then(|| slot.data.clone());
+        command.sgl = match &along {
+            Some(data) => SglDescriptor::in_capsule(0, data.len() as u32),
+            None => SglDescriptor::transport((slot.expected + slot.data.len()) as u32),
         };
         let length = along.as_ref().map_or(0, |data| data.len() as u32);
         let mut header = [0; CapsuleCmd::LENGTH];
-        CapsuleCmd::new(self.agreed.framing, slot.command, length).encode(&mut header);
+        CapsuleCmd::new(self.agreed.framing, command, length).encode(&mut header);
         outbox.push(PduType::CAPSULE_CMD, &header, along);
     }
 
@@ -415,11 +321,8 @@ impl Queue {
     pub(super) fn ready_to_transfer(&self, state: &mut State, r2t: &R2T) -> Result<(), Violation> {
         let data = state.slot(r2t.cccid)?.data.clone();
         let (mut start, length) = (r2t.r2to, r2t.r2tl);
-        let run = data.and_then(|data| {
-            let end = start.checked_add(length).filter(|&end| end as usize <= data.len())?;
-            (length > 0).then_some((data, end))
-        });
-        let (data, end) = run.ok_or_else(|| {
+        let end = start.checked_add(length).filter(|&end| length > 0 && end as usize <= data.len());
+        let end = end.ok_or_else(|| {
             format!("it asked for {length} bytes from {start}, which its command does not have")
         })?;
         while start < end {
@@ -457,51 +360,9 @@ async fn send(queue: Rc<Queue>) {
     }
 }
 
-impl Pending {
-    /// The command's identifier.
+impl Pending<Queue> {
+    /// The command's identifier; 0 when it has no slot.
     pub(super) fn cid(&self) -> u16 {
-        self.cid
-    }
-}
-
-impl Future for Pending {
-    type Output = Finished;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Finished> {
-        if self.over {
-            let result = Err(IoError::Unsupported("more than 16383 commands at once"));
-            return Poll::Ready(Finished { result, received: 0, buffer: Buffer::empty() });
-        }
-        let finished = {
-            let mut state = self.queue.state.borrow_mut();
-            let index = self.index;
-            let slot = &mut state.slots[usize::from(index)];
-            if slot.stage != Stage::Done {
-                slot.waker = Some(context.waker().clone());
-                return Poll::Pending;
-            }
-            let result = std::mem::replace(&mut slot.result, Ok(0));
-            let buffer = std::mem::take(&mut slot.buffer);
-            let received = slot.received;
-            state.release(index);
-            Finished { result, received, buffer }
-        };
-        self.over = true;
-        Poll::Ready(finished)
-    }
-}
-
-impl Drop for Pending {
-    fn drop(&mut self) {
-        if self.over {
-            return;
-        }
-        let mut state = self.queue.state.borrow_mut();
-        let slot = &mut state.slots[usize::from(self.index)];
-        if slot.stage == Stage::Done {
-            state.release(self.index);
-        } else {
-            slot.abandoned = true;
-        }
+        self.name().map_or(0, cid)
     }
 }

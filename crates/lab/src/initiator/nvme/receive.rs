@@ -35,6 +35,8 @@ struct Input {
     /// Where its data begins in the command's buffer.
     offset: usize,
     length: usize,
+    /// Somebody will look at it.
+    seen: bool,
     digest: bool,
     flags: PduFlags,
 }
@@ -54,7 +56,7 @@ struct Receiver {
 
 /// Receives until the connection is gone.
 pub(super) async fn receive(queue: Rc<Queue>) {
-    let input = Input { cid: 0, offset: 0, length: 0, digest: false, flags: PduFlags::empty() };
+    let input = Input { cid: 0, offset: 0, length: 0, seen: false, digest: false, flags: PduFlags::empty() };
     let mut receiver = Receiver {
         queue: queue.clone(),
         stage: Stage::Header,
@@ -78,6 +80,7 @@ impl Intake for Receiver {
 
     /// All PDUs of a batch, then free entries of the queue are used once.
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
+        self.queue.hear();
         let before = self.queue.state.borrow().issued();
         while !bytes.is_empty() {
             bytes = match self.stage {
@@ -102,6 +105,7 @@ impl Intake for Receiver {
         let buffer = std::mem::take(&mut self.queue.state.borrow_mut().slot(cid)?.buffer);
         let start = offset + self.done;
         let (received, buffer) = self.queue.socket.receive_range(buffer, start..start + missing).await;
+        self.queue.hear();
         let count = *received.as_ref().unwrap_or(&0);
         if digest {
             self.crc.update(&buffer[start..start + count]);
@@ -188,13 +192,19 @@ impl Receiver {
         let mut state = self.queue.state.borrow_mut();
         let slot = state.slot(pdu.cccid)?;
         let (offset, length) = (pdu.datao as usize, shape.data);
-        let fits = slot.buffer.len().saturating_sub(offset) >= length;
+        let fits = slot.expected.saturating_sub(offset) >= length;
         if offset != slot.received || !fits || pdu.datal as usize != length {
-            let (size, had) = (slot.buffer.len(), slot.received);
+            let (size, had) = (slot.expected, slot.received);
             return Err(format!("{length} bytes at {offset} of {size} asked for, after {had}"));
         }
-        self.input =
-            Input { cid: pdu.cccid, offset, length, digest: shape.data_digest, flags: pdu.header.flags };
+        self.input = Input {
+            cid: pdu.cccid,
+            offset,
+            length,
+            seen: slot.is_seen(),
+            digest: shape.data_digest,
+            flags: pdu.header.flags,
+        };
         self.done = 0;
         self.stage = Stage::Data;
         if shape.data_digest {
@@ -204,11 +214,11 @@ impl Receiver {
     }
 
     fn take_data<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], Violation> {
-        let Input { cid, offset, length, digest, .. } = self.input;
+        let Input { cid, offset, length, seen, digest, .. } = self.input;
         let count = (length - self.done).min(bytes.len());
         let (taken, rest) = bytes.split_at(count);
-        let start = offset + self.done;
-        if !self.queue.forgets.get() {
+        if seen {
+            let start = offset + self.done;
             let mut state = self.queue.state.borrow_mut();
             let target = state.slot(cid)?.buffer.get_mut(start..start + count);
             target.ok_or("data for a command that ended")?.copy_from_slice(taken);
@@ -267,7 +277,7 @@ impl Receiver {
     /// How many bytes of data are to be received directly.
     fn direct(&self) -> Option<usize> {
         let missing = self.input.length.saturating_sub(self.done);
-        let is_direct = self.stage == Stage::Data && missing >= DIRECT && !self.queue.forgets.get();
+        let is_direct = self.stage == Stage::Data && missing >= DIRECT && self.input.seen;
         is_direct.then_some(missing)
     }
 }
