@@ -13,6 +13,7 @@ use super::table::{Connection, Finished, Pending};
 use super::{iscsi, nbd, nvme};
 
 /// A read or write that was begun. It goes on when nobody waits for it any more.
+#[must_use = "nobody else hears of its end"]
 pub struct Operation<'a>(Way<'a>);
 
 enum Way<'a> {
