@@ -123,12 +123,15 @@ pub(super) struct Table<R> {
     most: usize,
     /// Bits of a generation.
     generations: u32,
+    /// When the peer's last bytes came.
+    pub(super) heard: Instant,
 }
 
 impl<R> Table<R> {
     /// For `most` commands at once, at most 2^16, with so many bits of a generation.
-    pub(super) fn new(most: usize, generations: u32) -> Table<R> {
-        Table { slots: Vec::new(), free: Vec::new(), most, generations: u32::MAX >> (32 - generations) }
+    pub(super) fn new(most: usize, generations: u32, now: Instant) -> Table<R> {
+        let generations = u32::MAX >> (32 - generations);
+        Table { slots: Vec::new(), free: Vec::new(), most, generations, heard: now }
     }
 
     /// A command that waits to be issued; none when there is no slot for it.
@@ -370,7 +373,7 @@ mod tests {
     }
 
     fn line(most: usize) -> Rc<Line> {
-        Rc::new(Line(RefCell::new(Table::new(most, 2))))
+        Rc::new(Line(RefCell::new(Table::new(most, 2, Instant::default()))))
     }
 
     /// A command that the peer has.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Instant, Notify, Ring, Shared, Socket};
+use ring::{Notify, Ring, Shared, Socket};
 use wire::iscsi::frame::BHS_LENGTH;
 use wire::iscsi::{
     Bhs, DataOut, Final, Immediate, LogoutReason, LogoutRequest, Lun, NopIn, NopOut, R2t, RESERVED_TAG,
@@ -61,15 +61,13 @@ pub(super) struct State {
 pub(in crate::initiator) struct Inner {
     pub(super) socket: Socket,
     pub(super) parameters: Parameters,
-    ring: Ring,
+    pub(super) ring: Ring,
     lun: Lun,
     pub(super) state: RefCell<State>,
     outgoing: Notify,
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
-    /// When the last bytes came.
-    heard: Cell<Instant>,
 }
 
 /// The peer broke the rules; the connection ends with this.
@@ -143,7 +141,7 @@ impl Inner {
         timeout: Duration,
     ) -> Rc<Inner> {
         let state = State {
-            table: Table::new(MAX_SLOTS, GENERATIONS),
+            table: Table::new(MAX_SLOTS, GENERATIONS, ring.now()),
             queued: VecDeque::new(),
             cmd_sn: logged_in.cmd_sn,
             max_cmd_sn: logged_in.max_cmd_sn,
@@ -160,7 +158,6 @@ impl Inner {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
-            heard: Cell::new(ring.now()),
         });
         ring.spawn_later(send(inner.clone()));
         ring.spawn_later(super::receive::receive(inner.clone(), logged_in.rest));
@@ -210,16 +207,6 @@ impl Inner {
     /// Why the connection is gone, if it is.
     pub(super) fn lost(&self) -> Option<Arc<str>> {
         self.state.borrow().lost.clone()
-    }
-
-    /// The last bytes have come just now.
-    pub(super) fn hear(&self) {
-        self.heard.set(self.ring.now());
-    }
-
-    /// When the last bytes came.
-    pub(super) fn heard(&self) -> Instant {
-        self.heard.get()
     }
 
     /// Sends a SCSI command, at once or when the window has room.

@@ -26,7 +26,7 @@ pub use login::LoginError;
 pub use parameters::{Disagreement, Parameters, Wishes};
 
 use super::operation::{self, Operation};
-use super::table::{Finished, Pending, Transfer};
+use super::table::{Connection, Finished, Pending, Transfer};
 use super::{Cause, Geometry, IoError, OpenError, OpenOptions, connect, resolve};
 use crate::target::IscsiTarget;
 pub(super) use connection::Inner;
@@ -123,7 +123,7 @@ impl IscsiSession {
 
     /// See [`super::Session::heard`].
     pub fn heard(&self) -> Instant {
-        self.0.inner.heard()
+        self.0.inner.table().heard
     }
 
     /// READ(10) or READ(16).

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Instant, Notify, Ring, Socket};
+use ring::{Notify, Ring, Socket};
 use wire::nbd::{Command, CommandFlags, Request};
 
 use crate::initiator::error::{Cause, IoError};
@@ -32,14 +32,12 @@ pub(super) struct State {
 /// What tasks of a connection share.
 pub(in crate::initiator) struct Inner {
     pub(super) socket: Socket,
-    ring: Ring,
+    pub(super) ring: Ring,
     pub(super) state: RefCell<State>,
     outgoing: Notify,
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
-    /// When the last bytes came.
-    heard: Cell<Instant>,
 }
 
 /// The server broke the rules; the connection ends with this.
@@ -75,7 +73,7 @@ impl Connection for Inner {
 impl Inner {
     /// Starts the tasks of a connection whose handshake is over.
     pub(super) fn start(ring: &Ring, socket: Socket, timeout: Duration) -> Rc<Inner> {
-        let table = Table::new(MAX_SLOTS, u32::BITS);
+        let table = Table::new(MAX_SLOTS, u32::BITS, ring.now());
         let state = State { table, queue: SendQueue::new(), lost: None };
         let inner = Rc::new(Inner {
             socket,
@@ -84,7 +82,6 @@ impl Inner {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
-            heard: Cell::new(ring.now()),
         });
         ring.spawn_later(send(inner.clone()));
         ring.spawn_later(super::receive::receive(inner.clone()));
@@ -168,16 +165,6 @@ impl Inner {
             self.wake_sender();
         }
         Pending::new(self, index, generation)
-    }
-
-    /// The last bytes have come just now.
-    pub(super) fn hear(&self) {
-        self.heard.set(self.ring.now());
-    }
-
-    /// When the last bytes came.
-    pub(super) fn heard(&self) -> Instant {
-        self.heard.get()
     }
 
     fn wake_sender(&self) {

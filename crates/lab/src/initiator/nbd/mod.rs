@@ -17,7 +17,7 @@ use wire::nbd::{Command, CommandFlags, TransmissionFlags};
 pub use handshake::HandshakeError;
 
 use super::operation::{self, Operation};
-use super::table::{Finished, Pending, Transfer};
+use super::table::{Connection, Finished, Pending, Transfer};
 use super::{Cause, Geometry, IoError, OpenError, OpenOptions};
 use crate::target::{NbdAddress, NbdTarget};
 pub(super) use connection::Inner;
@@ -92,7 +92,7 @@ impl NbdSession {
 
     /// See [`super::Session::heard`].
     pub fn heard(&self) -> Instant {
-        self.0.inner.heard()
+        self.0.inner.table().heard
     }
 
     /// `NBD_CMD_READ`.

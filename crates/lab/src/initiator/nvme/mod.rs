@@ -27,7 +27,7 @@ use wire::nvme::io::{
 pub use connect::ConnectError;
 
 use super::operation::{self, Operation};
-use super::table::{Finished, Pending, Transfer};
+use super::table::{Connection, Finished, Pending, Transfer};
 use super::{Cause, Geometry, IoError, OpenError, OpenOptions};
 use crate::target::NvmeTarget;
 use controller::Facts;
@@ -127,7 +127,7 @@ impl NvmeSession {
 
     /// See [`super::Session::heard`].
     pub fn heard(&self) -> Instant {
-        self.0.queue.heard()
+        self.0.queue.table().heard
     }
 
     /// Read.

@@ -9,7 +9,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Instant, Notify, Ring, Socket};
+use ring::{Notify, Ring, Socket};
 use wire::nvme::tcp::{CapsuleCmd, H2CData, PduType, R2T};
 use wire::nvme::{Command, SglDescriptor, Status, admin, fabrics};
 
@@ -35,7 +35,7 @@ pub(in crate::initiator) struct Asked {
 }
 
 pub(super) struct State {
-    table: Table<Asked>,
+    pub(super) table: Table<Asked>,
     queued: VecDeque<u16>,
     /// Commands that the controller has.
     issued: usize,
@@ -51,14 +51,12 @@ pub(super) struct State {
 pub(in crate::initiator) struct Queue {
     pub(super) socket: Socket,
     pub(super) agreed: Agreed,
-    ring: Ring,
+    pub(super) ring: Ring,
     pub(super) state: RefCell<State>,
     outgoing: Notify,
     /// The sender waits for something to send.
     sender_idle: Cell<bool>,
     leaving: Cell<bool>,
-    /// When the last bytes came.
-    heard: Cell<Instant>,
     /// Ends with this one.
     partner: RefCell<Weak<Queue>>,
 }
@@ -112,7 +110,7 @@ impl Queue {
     /// command at a time, and no data with it.
     pub(super) fn start(ring: &Ring, socket: Socket, agreed: Agreed, timeout: Duration) -> Rc<Queue> {
         let state = State {
-            table: Table::new(MAX_SLOTS, u16::BITS - INDEX_BITS),
+            table: Table::new(MAX_SLOTS, u16::BITS - INDEX_BITS, ring.now()),
             queued: VecDeque::new(),
             issued: 0,
             limit: 1,
@@ -128,7 +126,6 @@ impl Queue {
             outgoing: Notify::new(),
             sender_idle: Cell::new(false),
             leaving: Cell::new(false),
-            heard: Cell::new(ring.now()),
             partner: RefCell::new(Weak::new()),
         });
         ring.spawn_later(send(queue.clone()));
@@ -219,16 +216,6 @@ impl Queue {
     /// Whether the end of the connection is ours to cause.
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving.get()
-    }
-
-    /// The last bytes have come just now.
-    pub(super) fn hear(&self) {
-        self.heard.set(self.ring.now());
-    }
-
-    /// When the last bytes came.
-    pub(super) fn heard(&self) -> Instant {
-        self.heard.get()
     }
 
     /// Sends a command, at once or when the queue has an entry for it. CID and SGL1 are set here.
