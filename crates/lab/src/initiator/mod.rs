@@ -147,8 +147,12 @@ impl Session {
             Session::Nbd(session) => session.read_unseen(offset, length),
             Session::Nvme(session) => session.read_unseen(offset, length),
             Session::Null(_) => Operation::nothing(),
-            Session::File(_) | Session::Pool(_) => {
-                Operation::later(async move { self.read(offset, Buffer::new(length)).await.0 })
+            // Not by `read` of this one, whose future has room for those of all kinds.
+            Session::File(session) => {
+                Operation::later(async move { session.read(offset, Buffer::new(length)).await.0 })
+            }
+            Session::Pool(session) => {
+                Operation::later(async move { session.read(offset, Buffer::new(length)).await.0 })
             }
         }
     }
