@@ -162,14 +162,14 @@ pub fn bars(summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> V
             bare,
         };
         let bare = find(&summary.row, LIMIT_MEMORY);
-        let bare_of =
-            |base: &str, of: Figure| Some(figure(bare?, of).0 / figure(find(&summary.row, base)?, of).0);
         let protocol = PROTOCOLS.iter().position(|name| *name == summary.server).unwrap_or_default();
-        let own = |base: &str| {
-            ratios.iter().find(|ratio| {
-                ratio.row == summary.row && ratio.server == summary.server && ratio.base == base
-            })
+        let ratio_of = |server: &str, base: &str| {
+            ratios
+                .iter()
+                .find(|ratio| ratio.row == summary.row && ratio.server == server && ratio.base == base)
         };
+        let own = |base: &str| ratio_of(&summary.server, base);
+        let bare_of = |base: &str, of: Figure| share(ratio_of(LIMIT_MEMORY, base)?, of);
         for absolute in ABSOLUTE.iter().filter(|absolute| absolute.row == summary.row) {
             let (reached, what, unit, at_most) = figure(summary, absolute.figure);
             let wanted = absolute.wanted[protocol];
@@ -340,7 +340,11 @@ mod tests {
             value: spread(value),
         };
         let facts = [fact("fels-iscsi", 20.0), fact("limit-memory", 30.0)];
-        let bars = bars(&summaries, &facts, &[ratio("fels-iscsi", "spdk-iscsi", 1.0, 1.0)]);
+        let ratios = [
+            ratio("fels-iscsi", "spdk-iscsi", 1.0, 1.0),
+            ratio("limit-memory", "spdk-iscsi", 1.2, 0.7),
+        ];
+        let bars = bars(&summaries, &facts, &ratios);
         let found: Vec<_> =
             bars.iter().map(|bar| (bar.what.as_str(), bar.bare.unwrap(), bar.missed_by_both())).collect();
         let expected = [

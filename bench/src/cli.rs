@@ -24,12 +24,15 @@ pub struct Options {
     pub rows: Vec<String>,
 
     /// Measured rounds of each row
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 
-    /// Seconds of each measurement, after half a second of warm-up
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=3600))]
-    pub seconds: u32,
+    /// Seconds of each measurement, after a moment of warm-up
+    ///
+    /// Many short rounds are better than few long ones on a machine whose speed changes: what is compared was measured within
+    /// a few seconds then.
+    #[arg(long, default_value_t = 0.5, value_parser = seconds)]
+    pub seconds: f64,
 
     /// A first look: one round of one second
     #[arg(long, conflicts_with_all = ["rounds", "seconds"])]
@@ -300,6 +303,15 @@ impl PoolsOptions {
     }
 }
 
+/// Seconds before a measurement.
+pub const WARM_UP_S: f64 = 0.3;
+
+/// Seconds of a measurement: not so few that their CPU time could not be read.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.3..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("not within 0.3 and 3600".to_owned()) }
+}
+
 impl Options {
     /// Measured rounds, with `--quick` considered.
     pub fn rounds(&self) -> u32 {
@@ -307,13 +319,8 @@ impl Options {
     }
 
     /// Seconds of a measurement, with `--quick` considered.
-    pub fn seconds(&self) -> u32 {
-        if self.quick { 1 } else { self.seconds }
-    }
-
-    /// Seconds before a measurement, with `--quick` considered.
-    pub fn warm_up_s(&self) -> f64 {
-        if self.quick { 0.3 } else { 0.5 }
+    pub fn seconds(&self) -> f64 {
+        if self.quick { 1.0 } else { self.seconds }
     }
 
     /// Names of servers, with `--vs` considered: the other binary stands beside what is asked for.

@@ -12,7 +12,7 @@ use crate::process::{CommandLine, Interrupt, Process};
 use crate::rows::{Client, Load};
 use crate::server::Program;
 
-/// By how much the span in which CPU times count is shorter than the measurement.
+/// By how much the span in which CPU times count is shorter than the measurement, where that is not half of it.
 const MARGIN: Duration = Duration::from_millis(250);
 /// Between two readings of CPU times.
 const BETWEEN_READINGS: Duration = Duration::from_millis(50);
@@ -31,7 +31,7 @@ pub struct Clients<'a> {
     /// Cores of the clients, as taskset takes them.
     pub cores: &'a str,
     /// Seconds of a measurement.
-    pub seconds: u32,
+    pub seconds: f64,
     /// Seconds before.
     pub warm_up_s: f64,
     /// Ticks per second of /proc.
@@ -135,8 +135,9 @@ impl Clients<'_> {
             load.depth.to_string(),
             "-b".to_owned(),
             (load.request_bytes / 512).to_string(),
+            // It takes whole seconds.
             "-t".to_owned(),
-            self.seconds.to_string(),
+            self.seconds.ceil().to_string(),
         ];
         if load.random {
             arguments.push("-r".to_owned());
@@ -184,7 +185,7 @@ impl Clients<'_> {
             processes.push(line.spawn(&self.work.join(format!("client{number}.log")))?);
         }
         let ids: Vec<u32> = processes.iter().map(Process::id).collect();
-        let deadline = Duration::from_secs(u64::from(self.seconds) * 4 + 40);
+        let deadline = Duration::from_secs_f64(self.seconds * 4.0 + 40.0);
         let until = Instant::now() + deadline;
         let mut readings = vec![Reading::now(servers, &ids)?];
         while processes.iter_mut().all(|process| process.expect_running().is_ok()) {
@@ -198,7 +199,8 @@ impl Clients<'_> {
         for process in &mut processes {
             process.wait(until, deadline, self.interrupt)?;
         }
-        let measured = Duration::from_secs(u64::from(self.seconds)).saturating_sub(MARGIN);
+        let measured = Duration::from_secs_f64(self.seconds);
+        let measured = measured.saturating_sub(MARGIN).max(measured / 2);
         let spent = busiest(&readings, measured, self.ticks_per_second)
             .ok_or_else(|| Error::Options("the client ended before its time".to_owned()))?;
         // A client that met the same signal ended early and well; its figures are of a shorter window.
@@ -219,7 +221,7 @@ fn busiest(readings: &[Reading], length: Duration, ticks_per_second: f64) -> Opt
 }
 
 /// What a job of fio is, without its engine and its file.
-pub fn fio_arguments(load: &Load, seconds: u32, warm_up_s: f64) -> Vec<String> {
+pub fn fio_arguments(load: &Load, seconds: f64, warm_up_s: f64) -> Vec<String> {
     let mut arguments: Vec<String> =
         ["--name=bench", "--thread", "--time_based", "--norandommap", "--group_reporting"]
             .map(str::to_owned)
@@ -230,8 +232,8 @@ pub fn fio_arguments(load: &Load, seconds: u32, warm_up_s: f64) -> Vec<String> {
     flag("bs", load.request_bytes.to_string());
     flag("iodepth", load.depth.to_string());
     flag("numjobs", load.sessions.to_string());
-    flag("runtime", seconds.to_string());
     // fio takes whole milliseconds.
+    flag("runtime", format!("{:.0}ms", seconds * 1000.0));
     flag("ramp_time", format!("{:.0}ms", warm_up_s * 1000.0));
     flag("output-format", "json".to_owned());
     arguments
@@ -248,7 +250,7 @@ mod tests {
             work: Path::new("/tmp"),
             fels: Path::new("target/release/fels"),
             cores: "1",
-            seconds: 3,
+            seconds: 3.0,
             warm_up_s: 0.5,
             ticks_per_second: 100.0,
             interrupt,

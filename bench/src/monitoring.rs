@@ -19,7 +19,7 @@ use crate::server::{FelsOptions, Monitoring, Place, Running, Server, free_port, 
 use crate::stats::{Fact, Sample};
 
 /// Seconds of a measurement: the node measures itself every ten seconds, so that each window has one of these moments.
-const WINDOW_S: u32 = 10;
+const WINDOW_S: f64 = 10.0;
 /// Bytes of each of the two volumes at most.
 const VOLUME_BYTES: u64 = 512 << 20;
 /// How often both are asked. Prometheus asks every 15 seconds, and Munin every five minutes, when nobody says otherwise.

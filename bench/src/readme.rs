@@ -222,7 +222,7 @@ mod tests {
         Summarized {
             machine: Machine::read(Some("here")),
             rounds: 5,
-            seconds: 2,
+            seconds: 2.0,
             summaries: vec![
                 summary("4k-read", "fels-iscsi", 700_000.0),
                 summary("4k-read", "tgt-rdwr", 50_000.0),

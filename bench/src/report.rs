@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::bars::{Bar, bars};
-use crate::cli::Options;
+use crate::cli::{Options, WARM_UP_S};
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::readme::{CHART, chart, server_list};
@@ -42,12 +42,22 @@ fn pairs(servers: &[Server]) -> Vec<(String, String)> {
     pairs
 }
 
-fn all_ratios(outcome: &Outcome) -> Vec<Ratio> {
-    let compared = pairs(&outcome.servers);
+/// The same for the bare program with memory: beside each bar is what that has.
+fn bare_pairs(servers: &[Server]) -> Vec<(String, String)> {
+    let peers = servers.iter().filter(|server| server.is_peer());
+    peers.map(|peer| (LIMIT_MEMORY.to_owned(), peer.name.clone())).collect()
+}
+
+fn all_ratios(outcome: &Outcome, compared: &[(String, String)]) -> Vec<Ratio> {
     let of_row = |row: &Row| -> Vec<Ratio> {
         compared.iter().filter_map(|(server, base)| ratio(&outcome.samples, row.name, server, base)).collect()
     };
     outcome.rows.iter().flat_map(of_row).collect()
+}
+
+fn all_bars(outcome: &Outcome, summaries: &[Summary], facts: &[FactSummary], ratios: &[Ratio]) -> Vec<Bar> {
+    let bare = all_ratios(outcome, &bare_pairs(&outcome.servers));
+    bars(summaries, facts, &[ratios, &bare].concat())
 }
 
 fn all_summaries(outcome: &Outcome) -> Vec<Summary> {
@@ -56,7 +66,8 @@ fn all_summaries(outcome: &Outcome) -> Vec<Summary> {
 
 /// The report as plain text.
 pub fn text(outcome: &Outcome, options: &Options) -> String {
-    let (summaries, ratios) = (all_summaries(outcome), all_ratios(outcome));
+    let (summaries, ratios) =
+        (all_summaries(outcome), all_ratios(outcome, &pairs(&outcome.servers)));
     let mut text = String::from("\n");
     if !summaries.is_empty() {
         text += &summary_table(&summaries);
@@ -67,12 +78,12 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
         text += &fact_table(&facts);
     }
     if !ratios.is_empty() {
-        text += "\nRatios of the medians (smallest..largest of a round); CPU is that of the server for each request\n\n";
+        text += "\nMedians of the ratios within a round (smallest..largest); CPU is that of the server for each request\n\n";
         text += &ratio_table(&ratios);
         text += &verdicts(&ratios);
     }
     text += &spinning(&outcome.spinning);
-    let bars = bars(&summaries, &facts, &ratios);
+    let bars = all_bars(outcome, &summaries, &facts, &ratios);
     if !bars.is_empty() {
         text += "\nBars (medians)\n\n";
         text += &bar_table(&bars);
@@ -99,7 +110,7 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
         text,
         "\nMedian (smallest..largest) of {} rounds of {} s each. CPU us: time of all threads on a core, for each request, \
          in a span within the measurement.\nServer on core {}, clients on core {}; % are shares of one core. \
-         \"of limit\": IOPS against the better of the bare programs of this run. TCP congestion control: {}.",
+         \"of limit\": IOPS against the better of the bare programs in the same round, median. TCP congestion control: {}.",
         options.rounds(),
         options.seconds(),
         options.server_core,
@@ -281,7 +292,7 @@ struct Raw<'a> {
     machine: &'a Machine,
     rows: &'a [Row],
     rounds: u32,
-    seconds: u32,
+    seconds: f64,
     volume_mib: u64,
     interrupted: bool,
     samples: &'a [Sample],
@@ -297,7 +308,7 @@ pub struct Summarized {
     /// Rounds of each row.
     pub rounds: u32,
     /// Seconds of each round.
-    pub seconds: u32,
+    pub seconds: f64,
     /// Of each row and server.
     pub summaries: Vec<Summary>,
     /// Figures that are not of a load.
@@ -315,8 +326,8 @@ pub struct Summarized {
 
 fn summarized(outcome: &Outcome, options: &Options) -> Summarized {
     let (summaries, facts, ratios) =
-        (all_summaries(outcome), summarize_facts(&outcome.facts), all_ratios(outcome));
-    let bars = bars(&summaries, &facts, &ratios);
+        (all_summaries(outcome), summarize_facts(&outcome.facts), all_ratios(outcome, &pairs(&outcome.servers)));
+    let bars = all_bars(outcome, &summaries, &facts, &ratios);
     Summarized {
         machine: outcome.machine.clone(),
         rounds: options.rounds(),
@@ -397,7 +408,7 @@ fn readme(outcome: &Outcome, options: &Options) -> String {
         options.size,
         options.rounds(),
         options.seconds(),
-        options.warm_up_s(),
+        WARM_UP_S,
     );
     text += &server_list(&outcome.servers);
     text += "\nThe client is `fels lab run` with its initiator for the protocol, but in the rows that are named after another one.\n\n\

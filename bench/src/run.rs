@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Options;
+use crate::cli::{Options, WARM_UP_S};
 use crate::client::{Clients, Request};
 use crate::congestion::Congestion;
 use crate::cpu::ticks_per_second;
@@ -135,7 +135,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
             fels: options.client.as_ref().unwrap_or(&options.fels),
             cores: &client_cores,
             seconds: options.seconds(),
-            warm_up_s: options.warm_up_s(),
+            warm_up_s: WARM_UP_S,
             ticks_per_second: ticks_per_second(),
             interrupt: &interrupt,
         },

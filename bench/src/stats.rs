@@ -189,7 +189,7 @@ pub struct Summary {
     pub client_percent: f64,
     /// Median share of one core that everything else used.
     pub others_percent: f64,
-    /// Throughput against the better of the limits of this run; of the medians.
+    /// Throughput against the better of the limits in the same round; the median.
     pub of_limit: Option<f64>,
     /// What a reader should be warned of.
     pub warnings: Vec<String>,
@@ -204,7 +204,7 @@ pub struct Ratio {
     pub server: String,
     /// The server that it is compared with.
     pub base: String,
-    /// IOPS: ratio of the medians, smallest and largest ratio of a round. Above 1 is better.
+    /// IOPS: of the ratios within a round, which are of neighbours in time. Above 1 is better.
     pub iops: Spread,
     /// Server CPU for each request: the same. Below 1 is better. None where there is no server.
     pub server_us: Option<Spread>,
@@ -248,18 +248,25 @@ fn known(samples: &[&Sample], figure: fn(&Sample) -> Option<f64>) -> Option<Spre
 pub fn summarize(samples: &[Sample], rows: &[Row], servers: &[String], limits: &[String]) -> Vec<Summary> {
     let mut summaries = Vec::new();
     for row in rows {
-        let limit = limits
-            .iter()
-            .filter_map(|limit| Some(spread(&of(samples, row.name, limit), |sample| sample.iops)?.median))
-            .fold(None, |best: Option<f64>, median| Some(best.map_or(median, |best| best.max(median))));
+        let limit: Vec<&Sample> = limits.iter().flat_map(|limit| of(samples, row.name, limit)).collect();
         for server in servers {
             let own = of(samples, row.name, server);
             // Who is asked so much and no more has no part of it.
-            let limit = limit.filter(|_| !limits.contains(server) && row.kind == Kind::Closed);
-            summaries.extend(summary(samples, row, server, &own, limit));
+            let is_held = !limits.contains(server) && row.kind == Kind::Closed;
+            let of_limit = is_held.then(|| of_limit(&own, &limit)).flatten();
+            summaries.extend(summary(samples, row, server, &own, of_limit));
         }
     }
     summaries
+}
+
+/// The median of what part these samples are of the better of the limits in their rounds.
+fn of_limit(own: &[&Sample], limits: &[&Sample]) -> Option<f64> {
+    let parts = own.iter().filter_map(|sample| {
+        let same = limits.iter().filter(|limit| limit.round == sample.round);
+        Some(sample.iops / same.map(|limit| limit.iops).reduce(f64::max)?)
+    });
+    Spread::of(parts).map(|spread| spread.median)
 }
 
 fn summary(
@@ -267,7 +274,7 @@ fn summary(
     row: &Row,
     server: &str,
     own: &[&Sample],
-    limit: Option<f64>,
+    of_limit: Option<f64>,
 ) -> Option<Summary> {
     let median = |figure: fn(&Sample) -> f64| spread(own, figure).map(|spread| spread.median);
     let iops = spread(own, |sample| sample.iops)?;
@@ -293,7 +300,7 @@ fn summary(
         server_percent: median(|sample| sample.server_percent)?,
         client_percent,
         others_percent,
-        of_limit: limit.map(|limit| iops.median / limit),
+        of_limit,
         warnings,
     })
 }
@@ -326,13 +333,10 @@ fn warnings(samples: &[Sample], own: &[&Sample]) -> Vec<String> {
 pub fn ratio(samples: &[Sample], row: &str, server: &str, base: &str) -> Option<Ratio> {
     let (ours, theirs) = (of(samples, row, server), of(samples, row, base));
     let ratio = |figure: fn(&Sample) -> f64| {
-        let per_round = ours.iter().filter_map(|our| {
+        Spread::of(ours.iter().filter_map(|our| {
             let their = theirs.iter().find(|their| their.round == our.round)?;
             Some(figure(our) / figure(their))
-        });
-        let rounds = Spread::of(per_round)?;
-        let median = spread(&ours, figure)?.median / spread(&theirs, figure)?.median;
-        Some(Spread { median, ..rounds })
+        }))
     };
     let client_percent = spread(&ours, |sample| sample.client_percent)?.median;
     let server_percent = spread(&ours, |sample| sample.server_percent)?.median;

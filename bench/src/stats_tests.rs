@@ -37,19 +37,20 @@ fn cpu_time_is_for_the_requests_of_its_own_window() {
 }
 
 #[test]
-fn the_ratio_is_that_of_the_medians_with_the_spread_of_the_rounds() {
+fn the_ratio_is_the_middle_one_of_those_within_a_round() {
     let samples = [
         sample("a", 1, 200.0),
         sample("b", 1, 100.0),
-        sample("a", 2, 300.0),
-        sample("b", 2, 50.0),
-        sample("a", 3, 250.0),
-        sample("b", 3, 80.0),
+        sample("a", 2, 100.0),
+        sample("b", 2, 80.0),
+        sample("a", 3, 100.0),
+        sample("b", 3, 40.0),
     ];
     let ratio = ratio_of(&samples);
-    assert!((ratio.iops.median - 250.0 / 80.0).abs() < 1e-9);
-    assert!((ratio.iops.min - 2.0).abs() < 1e-9);
-    assert!((ratio.iops.max - 6.0).abs() < 1e-9);
+    // Of the medians it would be 100 / 80: two speeds of the machine.
+    assert!((ratio.iops.median - 2.0).abs() < 1e-9);
+    assert!((ratio.iops.min - 1.25).abs() < 1e-9);
+    assert!((ratio.iops.max - 2.5).abs() < 1e-9);
     assert_eq!(ratio.verdict(), "ahead");
     assert!(ratio.cheaper());
 }
@@ -76,6 +77,20 @@ fn the_limit_is_the_better_one_of_the_same_row() {
     let two = summarize(&samples, ROWS, &names, &names[1..]);
     assert_eq!(two[0].of_limit, Some(0.8));
     assert_eq!(two[1].of_limit, None);
+}
+
+#[test]
+fn the_limit_is_that_of_the_same_round() {
+    let samples = [
+        sample("a", 1, 80.0),
+        sample("limit", 1, 100.0),
+        sample("a", 2, 45.0),
+        sample("limit", 2, 50.0),
+        sample("a", 3, 40.0),
+        sample("limit", 3, 50.0),
+    ];
+    // Of the medians it would be 0.9.
+    assert_eq!(summaries(&samples)[0].of_limit, Some(0.8));
 }
 
 #[test]

@@ -144,7 +144,7 @@ pub fn measure(options: &PoolsOptions) -> Result<Vec<Served>, Error> {
         work: &work.path,
         fels: &options.fels,
         cores: &client_core,
-        seconds: options.seconds,
+        seconds: f64::from(options.seconds),
         warm_up_s: WARM_UP_S,
         ticks_per_second: ticks_per_second(),
         interrupt: &interrupt,
