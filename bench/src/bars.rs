@@ -340,10 +340,8 @@ mod tests {
             value: spread(value),
         };
         let facts = [fact("fels-iscsi", 20.0), fact("limit-memory", 30.0)];
-        let ratios = [
-            ratio("fels-iscsi", "spdk-iscsi", 1.0, 1.0),
-            ratio("limit-memory", "spdk-iscsi", 1.2, 0.7),
-        ];
+        let ratios =
+            [ratio("fels-iscsi", "spdk-iscsi", 1.0, 1.0), ratio("limit-memory", "spdk-iscsi", 1.2, 0.7)];
         let bars = bars(&summaries, &facts, &ratios);
         let found: Vec<_> =
             bars.iter().map(|bar| (bar.what.as_str(), bar.bare.unwrap(), bar.missed_by_both())).collect();

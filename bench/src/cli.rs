@@ -24,7 +24,7 @@ pub struct Options {
     pub rows: Vec<String>,
 
     /// Measured rounds of each row
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 
     /// Seconds of each measurement, after a moment of warm-up
@@ -213,7 +213,7 @@ pub struct ParityOptions {
     pub rows: Vec<String>,
 
     /// Measured rounds of each row; in each of them all kernels take their turn
-    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 
     /// Milliseconds of each measurement

@@ -66,8 +66,7 @@ fn all_summaries(outcome: &Outcome) -> Vec<Summary> {
 
 /// The report as plain text.
 pub fn text(outcome: &Outcome, options: &Options) -> String {
-    let (summaries, ratios) =
-        (all_summaries(outcome), all_ratios(outcome, &pairs(&outcome.servers)));
+    let (summaries, ratios) = (all_summaries(outcome), all_ratios(outcome, &pairs(&outcome.servers)));
     let mut text = String::from("\n");
     if !summaries.is_empty() {
         text += &summary_table(&summaries);
@@ -325,8 +324,11 @@ pub struct Summarized {
 }
 
 fn summarized(outcome: &Outcome, options: &Options) -> Summarized {
-    let (summaries, facts, ratios) =
-        (all_summaries(outcome), summarize_facts(&outcome.facts), all_ratios(outcome, &pairs(&outcome.servers)));
+    let (summaries, facts, ratios) = (
+        all_summaries(outcome),
+        summarize_facts(&outcome.facts),
+        all_ratios(outcome, &pairs(&outcome.servers)),
+    );
     let bars = all_bars(outcome, &summaries, &facts, &ratios);
     Summarized {
         machine: outcome.machine.clone(),

@@ -13,13 +13,18 @@ const SHORT: usize = 256;
 pub(super) struct Lookout {
     /// Where in the chunk the first frame begins that has not been looked at.
     until: usize,
+    /// Where the frame begins that was looked at as the next one last.
+    next: usize,
 }
 
 impl Lookout {
-    /// The next frame begins at `next` in the chunk. Says of which frames, by their places, something is wanted soon; the
+    /// The next frame begins at `next` in the chunk; whoever says so again is not heard. Says of which frames, by their places, something is wanted soon; the
     /// answer is the length of the frame there, none when that is not known.
     #[inline]
     pub(super) fn look(&mut self, next: usize, mut expect: impl FnMut(usize, Soon) -> Option<usize>) {
+        if std::mem::replace(&mut self.next, next) == next {
+            return;
+        }
         let Some(length) = expect(next, Soon::Next) else { return };
         if next + length < self.until {
             return;
@@ -75,6 +80,18 @@ mod tests {
     fn a_frame_with_data_is_the_last_to_be_looked_at() {
         assert_eq!(later(&said(&[4144; 5])), [(0, 2), (1, 3), (2, 4)]);
         assert_eq!(later(&said(&[48, 48, 48, 4144, 48, 48])), [(0, 2), (0, 3), (2, 4), (2, 5)]);
+    }
+
+    #[test]
+    fn a_frame_is_the_next_one_once() {
+        let (mut lookout, mut seen) = (Lookout::default(), Vec::new());
+        for next in [48, 48, 96, 96] {
+            lookout.look(next, |place, soon| {
+                (place < 144).then(|| seen.push((place, soon)))?;
+                Some(48)
+            });
+        }
+        assert_eq!(seen, [(48, Soon::Next), (96, Soon::Later), (96, Soon::Next)]);
     }
 
     #[test]

@@ -67,7 +67,9 @@ impl Reader {
         self.chunk.as_ref().map_or(&[], |chunk| &chunk[self.position..])
     }
 
-    fn consume(&mut self, count: usize) {
+    /// Takes bytes that [`Reader::received`] has shown.
+    #[inline]
+    pub fn consume(&mut self, count: usize) {
         self.position += count;
         if self.buffered().is_empty() {
             self.chunk = None;
@@ -89,9 +91,16 @@ impl Reader {
         });
     }
 
-    /// The next `count` bytes, if they have come already. [`Reader::skip`] takes them.
+    /// The next `count` bytes, if they have come already. [`Reader::consume`] takes them.
+    #[inline]
     pub fn received(&self, count: usize) -> Option<&[u8]> {
         self.buffered().get(..count)
+    }
+
+    /// The next `N` bytes, as [`Reader::received`].
+    #[inline]
+    pub fn begin<const N: usize>(&self) -> Option<&[u8; N]> {
+        self.buffered().first_chunk()
     }
 
     async fn more(&mut self) -> Result<(), Gone> {

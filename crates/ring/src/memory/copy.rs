@@ -2,8 +2,8 @@
 //!
 //! A store brings the line in from memory first, of which nothing is left when all of it is written. Stores past the cache
 //! do without. Whether that is quicker depends on the processor: it was measured to be on one of Intel with AVX-512, for what
-//! is not so short that it has been fetched in time, and on AMD's Zen 3; on Zen 5 it is the slower way, and to fetch what is
-//! there before brings nothing either (docs/performance.md).
+//! is not so short that it has been fetched in time, and on AMD's Zen 3 and 4; on Zen 5 it is the slower way, and to fetch
+//! what is there before brings nothing either (docs/performance.md).
 
 use std::ptr;
 use std::sync::OnceLock;
@@ -45,13 +45,12 @@ impl Ways {
     fn of_this_processor() -> Ways {
         let (maker, version) = (std::arch::x86_64::__cpuid(0), std::arch::x86_64::__cpuid(1).eax);
         let maker = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
-        // Family and model, both with their extended parts.
+        // With its extended part.
         let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
-        let model = (version >> 4 & 0xf) | (version >> 12 & 0xf0);
         match maker.as_flattened() {
             b"GenuineIntel" if is_x86_feature_detected!("avx512f") => Ways::past_cache_from(8 << 10),
-            // Zen 3 in servers.
-            b"AuthenticAMD" if family == 25 && model < 16 && is_x86_feature_detected!("avx2") => {
+            // Zen 3, and Zen 4.
+            b"AuthenticAMD" if family == 25 && is_x86_feature_detected!("avx2") => {
                 Ways::past_cache_from(8 << 10)
             }
             // Zen 5; less than a page was not measured.

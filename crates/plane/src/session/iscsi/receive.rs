@@ -4,10 +4,12 @@ use std::rc::Rc;
 
 use ring::Buffer;
 use wire::iscsi::digest::Crc32c;
-use wire::iscsi::frame::{DIGEST_LENGTH, MAX_AHS_LENGTH, ahs_length, data_segment_length, padding};
+use wire::iscsi::frame::{
+    BHS_LENGTH, DIGEST_LENGTH, MAX_AHS_LENGTH, ahs_length, data_segment_length, padding,
+};
 use wire::iscsi::{
     Bhs, DataOut, Framing, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags,
-    SerialNumber, TextRequest, UnknownOpcode,
+    SerialNumber, TextRequest, UnknownOpcode, cdb_of,
 };
 
 use super::command::Destination;
@@ -56,38 +58,91 @@ pub async fn receive(
 ) -> Result<(), End> {
     let framing = connection.framing();
     let limit = connection.parameters.target_max_recv_data_segment_length as usize;
+    let is_plain = !framing.header_digest && !framing.data_digest;
     let mut ahs = [0u8; MAX_AHS_LENGTH];
     loop {
-        let mut bhs: Bhs = [0; 48];
-        reader.first(&mut bhs).await?;
-        let ahs = &mut ahs[..ahs_length(&bhs)];
-        if !ahs.is_empty() {
-            reader.exact(ahs).await?;
-        }
-        if framing.header_digest {
-            let mut digest = [0; 4];
-            reader.exact(&mut digest).await?;
-            let mut crc = Crc32c::new();
-            crc.update(&bhs);
-            crc.update(ahs);
-            if digest != crc.wire() {
-                return Err(End::Digest("header"));
+        reader.ready().await?;
+        if !(is_plain && at_once(session, connection, reader, limit)) {
+            let mut bhs: Bhs = [0; 48];
+            header(reader, framing, &mut bhs, &mut ahs).await?;
+            let length = data_segment_length(&bhs);
+            if length > limit {
+                session.reject(connection, &bhs, RejectReason::INVALID_PDU_FIELD);
+                return Err(End::TooLong { found: length, limit });
             }
+            look_ahead(session, reader, framing, framing.data_length(&bhs));
+            let mut incoming = Incoming { session, connection, reader, bhs: &bhs, length };
+            incoming.dispatch().await?;
         }
-        let length = data_segment_length(&bhs);
-        if length > limit {
-            session.reject(connection, &bhs, RejectReason::INVALID_PDU_FIELD);
-            return Err(End::TooLong { found: length, limit });
-        }
-        look_ahead(session, reader, framing, framing.data_length(&bhs));
-        let mut incoming = Incoming { session, connection, reader, bhs: &bhs, length };
-        incoming.dispatch().await?;
         // Some answers wait for nothing: who sends what causes them and does not read is not read from either.
         connection.outgoing.below(ANSWER_QUEUE_BYTES).await;
         if connection.outgoing.is_closed() {
             return Ok(());
         }
     }
+}
+
+/// Receives a header with its additional segments to `bhs` and `ahs`, and checks its digest.
+async fn header(reader: &mut Reader, framing: Framing, bhs: &mut Bhs, ahs: &mut [u8]) -> Result<(), End> {
+    reader.exact(bhs).await?;
+    let ahs = &mut ahs[..ahs_length(bhs)];
+    if !ahs.is_empty() {
+        reader.exact(ahs).await?;
+    }
+    if framing.header_digest {
+        let mut digest = [0; 4];
+        reader.exact(&mut digest).await?;
+        let mut crc = Crc32c::new();
+        crc.update(bhs);
+        crc.update(ahs);
+        if digest != crc.wire() {
+            return Err(End::Digest("header"));
+        }
+    }
+    Ok(())
+}
+
+/// Carries out a SCSI command that has come whole, with at most `limit` bytes of data, where that can be done at once, on a
+/// connection without digests: most are such. False: nothing was taken, and the PDU is received part by part.
+fn at_once(session: &Rc<Session>, connection: &Connection, reader: &mut Reader, limit: usize) -> bool {
+    let Some(bhs) = reader.begin().filter(|bhs| cdb_of(bhs).is_some() && ahs_length(bhs) == 0) else {
+        return false;
+    };
+    let (command, length) = (ScsiCommand::decode(bhs), data_segment_length(bhs));
+    let whole = Framing::default().total_length(bhs);
+    let usual = length <= limit
+        && command.flags.contains(ScsiCommandFlags::FINAL)
+        && unasked(session, &command, length).is_ok()
+        && !connection.logged_out.get()
+        && !session.is_closing()
+        && reader.received(whole).is_some();
+    if !usual {
+        return false;
+    }
+    look_ahead(session, reader, Framing::default(), whole);
+    let data = reader.received(BHS_LENGTH + length).map(|pdu| &pdu[BHS_LENGTH..]);
+    let done = data.is_some_and(|data| session.at_once(connection, &command, data));
+    if done {
+        reader.consume(whole);
+        session.deliver_held();
+    }
+    done
+}
+
+/// Whether a command may send these `length` bytes with it, and announce more that nobody asks for; otherwise why not.
+fn unasked(session: &Session, command: &ScsiCommand, length: usize) -> Result<(), &'static str> {
+    let parameters = &session.parameters;
+    let writes = command.flags.contains(ScsiCommandFlags::WRITE);
+    if length > 0 && !(writes && parameters.immediate_data) {
+        return Err("immediate data that was not agreed or that the command does not send");
+    }
+    if length > command.expected_data_transfer_length.min(parameters.first_burst_length) as usize {
+        return Err("more immediate data than FirstBurstLength or the command itself");
+    }
+    if !command.flags.contains(ScsiCommandFlags::FINAL) && (!writes || parameters.initial_r2t) {
+        return Err("a command that announces data which may only be sent when asked for");
+    }
+    Ok(())
 }
 
 /// While one PDU is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.
@@ -229,20 +284,10 @@ impl Incoming<'_> {
         let session = self.session;
         let writes = command.flags.contains(ScsiCommandFlags::WRITE);
         let is_final = command.flags.contains(ScsiCommandFlags::FINAL);
-        let (expected, parameters) = (command.expected_data_transfer_length, &session.parameters);
-        if self.length > 0 && !(writes && parameters.immediate_data) {
+        let expected = command.expected_data_transfer_length;
+        if let Err(why) = unasked(session, command, self.length) {
             self.reject(RejectReason::PROTOCOL_ERROR);
-            return Err(End::Protocol(
-                "immediate data that was not agreed or that the command does not send",
-            ));
-        }
-        if self.length > expected.min(parameters.first_burst_length) as usize {
-            self.reject(RejectReason::PROTOCOL_ERROR);
-            return Err(End::Protocol("more immediate data than FirstBurstLength or the command itself"));
-        }
-        if !is_final && (!writes || parameters.initial_r2t) {
-            self.reject(RejectReason::PROTOCOL_ERROR);
-            return Err(End::Protocol("a command that announces data which may only be sent when asked for"));
+            return Err(End::Protocol(why));
         }
         let ignored = !command.immediate.0 && !session.window(|window| window.accepts(command.cmd_sn));
         if ignored || session.is_closing() {
@@ -260,7 +305,7 @@ impl Incoming<'_> {
             session.deliver_held();
             return Ok(());
         }
-        let unsolicited = (!is_final).then(|| expected.min(parameters.first_burst_length));
+        let unsolicited = (!is_final).then(|| expected.min(session.parameters.first_burst_length));
         let size = if writes { first_buffer(self.length, unsolicited, expected)? } else { 0 };
         let buffer = self.receive_data(Buffer::new(size), 0, is_checked).await?;
         if session.tasks(|tasks| tasks.has_tag(command.initiator_task_tag)) {

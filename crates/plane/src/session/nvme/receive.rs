@@ -58,17 +58,21 @@ impl Pdu {
     }
 }
 
-/// Receives the header of the next PDU to `pdu` and checks it. `limit`: bytes of data that it may have.
-async fn next(
-    connection: &Connection,
+/// Waits until the next PDU begins to come.
+async fn ready(connection: &Connection, reader: &mut Reader) -> Result<(), End> {
+    connection.receiving.set(false);
+    reader.ready().await?;
+    connection.receiving.set(true);
+    Ok(())
+}
+
+/// Receives the header of a PDU that begins to come to `pdu` and checks it. `limit`: bytes of data that it may have.
+async fn header(
     reader: &mut Reader,
     framing: Framing,
     limit: impl Fn(PduType) -> u32,
     pdu: &mut Pdu,
 ) -> Result<(), End> {
-    connection.receiving.set(false);
-    reader.ready().await?;
-    connection.receiving.set(true);
     let (start, rest) = pdu.header.split_at_mut(CommonHeader::LENGTH);
     reader.exact(start).await?;
     pdu.common = CommonHeader::decode(start.as_ref().try_into().expect("eight bytes"));
@@ -112,7 +116,8 @@ async fn data(
 /// Agrees on what a connection needs: ICReq and ICResp.
 pub async fn initialize(connection: &Connection, reader: &mut Reader) -> Result<(), End> {
     let mut pdu = Pdu::none();
-    next(connection, reader, Framing::default(), |_| 0, &mut pdu).await?;
+    ready(connection, reader).await?;
+    header(reader, Framing::default(), |_| 0, &mut pdu).await?;
     if pdu.common.pdu_type != PduType::IC_REQ {
         return Err(pdu.fatal(FatalError::SEQUENCE));
     }
@@ -135,7 +140,8 @@ pub async fn initialize(connection: &Connection, reader: &mut Reader) -> Result<
 /// The first capsule of a connection, which has to be a Connect command, and its data.
 pub async fn first_capsule(connection: &Connection, reader: &mut Reader) -> Result<(Command, Buffer), End> {
     let mut pdu = Pdu::none();
-    next(connection, reader, connection.framing(), |_| ADMIN_IN_CAPSULE, &mut pdu).await?;
+    ready(connection, reader).await?;
+    header(reader, connection.framing(), |_| ADMIN_IN_CAPSULE, &mut pdu).await?;
     if pdu.common.pdu_type != PduType::CAPSULE_CMD {
         return Err(pdu.fatal(FatalError::SEQUENCE));
     }
@@ -157,15 +163,38 @@ fn look_ahead(queue: &Queue, reader: &mut Reader, rest: usize) {
     });
 }
 
+/// Carries out a command whose capsule has come whole, where that can be done at once, on a connection without digests: most
+/// are such. False: nothing was taken, and the capsule is received part by part.
+fn at_once(queue: &Queue, reader: &mut Reader, framing: Framing, in_capsule: u32) -> bool {
+    let Some(CapsuleCmd { header, command }) = reader.begin().map(CapsuleCmd::decode) else { return false };
+    let whole = header.plen as usize;
+    if header.pdu_type != PduType::CAPSULE_CMD || reader.received(whole).is_none() {
+        return false;
+    }
+    let Ok(shape) = framing.shape(&header, Sender::Host, in_capsule) else { return false };
+    look_ahead(queue, reader, whole);
+    let data = reader.received(whole).map(|capsule| &capsule[shape.data_offset..]);
+    let done = data.is_some_and(|data| queue.at_once(&command, data));
+    if done {
+        reader.consume(whole);
+    }
+    done
+}
+
 /// Receives the commands of a queue until its connection ends.
 pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> {
     let connection = queue.connection.clone();
     let framing = connection.framing();
     let in_capsule = if queue.qid == 0 { ADMIN_IN_CAPSULE } else { NVME_IN_CAPSULE };
     let limit = move |kind| if kind == PduType::CAPSULE_CMD { in_capsule } else { NVME_MAXH2CDATA };
+    let is_plain = !framing.header_digest && !framing.data_digest;
     let mut pdu = Pdu::none();
     while !connection.outgoing.is_closed() {
-        next(&connection, reader, framing, limit, &mut pdu).await?;
+        ready(&connection, reader).await?;
+        if is_plain && at_once(queue, reader, framing, in_capsule) {
+            continue;
+        }
+        header(reader, framing, limit, &mut pdu).await?;
         look_ahead(queue, reader, pdu.shape.data + pdu.shape.trailer());
         match pdu.common.pdu_type {
             PduType::CAPSULE_CMD => {
