@@ -18,8 +18,8 @@ pub(super) struct Lookout {
 }
 
 impl Lookout {
-    /// The next frame begins at `next` in the chunk; whoever says so again is not heard. Says of which frames, by their places, something is wanted soon; the
-    /// answer is the length of the frame there, none when that is not known.
+    /// The next frame begins at `next` in the chunk; nothing is done when that was said last time, too. Says of which frames, by
+    /// their places, something is wanted soon; the answer is the length of the frame there, none when that is not known.
     #[inline]
     pub(super) fn look(&mut self, next: usize, mut expect: impl FnMut(usize, Soon) -> Option<usize>) {
         if std::mem::replace(&mut self.next, next) == next {
