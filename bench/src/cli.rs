@@ -213,7 +213,7 @@ pub struct ParityOptions {
     pub rows: Vec<String>,
 
     /// Measured rounds of each row; in each of them all kernels take their turn
-    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
 
     /// Milliseconds of each measurement
@@ -308,8 +308,8 @@ pub const WARM_UP_S: f64 = 0.3;
 
 /// Seconds of a measurement: not so few that their CPU time could not be read.
 fn seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.3..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("not within 0.3 and 3600".to_owned()) }
+    let seconds: f64 = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
+    if (0.3..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("it has to be within 0.3 and 3600".to_owned()) }
 }
 
 impl Options {
