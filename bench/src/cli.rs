@@ -309,7 +309,11 @@ pub const WARM_UP_S: f64 = 0.3;
 /// Seconds of a measurement: not so few that their CPU time could not be read.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "it is no number of seconds".to_owned())?;
-    if (0.3..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("it has to be within 0.3 and 3600".to_owned()) }
+    if (0.3..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("it has to be within 0.3 and 3600".to_owned())
+    }
 }
 
 impl Options {

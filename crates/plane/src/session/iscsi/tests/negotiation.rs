@@ -245,12 +245,18 @@ fn digests_are_made_and_checked_in_both_directions() {
 #[test]
 fn a_wrong_header_digest_ends_the_connection() {
     play(|bed| async move {
-        let peer = bed.log_in("HeaderDigest=CRC32C").await;
-        let mut bytes = peer.encode(InitiatorPdu::NopOut(NopOut::default()), &[]);
-        bytes[50] ^= 1;
-        peer.send_bytes(&bytes).await;
-        assert_eq!(peer.ends().await, [], "nothing of such a PDU can be trusted, so nothing is answered");
-        assert!(bed.logs.has("the header digest of a PDU is wrong"), "{}", bed.logs.all());
+        for is_read in [false, true] {
+            let peer = bed.log_in("HeaderDigest=CRC32C").await;
+            let mut bytes = if is_read {
+                peer.encode_command(&Scsi::read(0, 8)).1
+            } else {
+                peer.encode(InitiatorPdu::NopOut(NopOut::default()), &[])
+            };
+            bytes[50] ^= 1;
+            peer.send_bytes(&bytes).await;
+            assert_eq!(peer.ends().await, [], "nothing of such a PDU can be trusted, so nothing is answered");
+            assert!(bed.logs.has("the header digest of a PDU is wrong"), "{}", bed.logs.all());
+        }
     });
 }
 

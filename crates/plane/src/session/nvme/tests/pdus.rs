@@ -1,11 +1,12 @@
 //! PDU by PDU: alignment of data, what an H2CData may be, and what ends a connection with which words.
 
 use wire::nvme::fabrics::Connect;
-use wire::nvme::io::Opcode;
+use wire::nvme::io::{BlockRange, Opcode};
 use wire::nvme::tcp::{
-    C2HData, DigestFlags, FatalError, FatalStatus, H2CData, ICReq, PduFlags, PduType, R2T, TermReq,
+    C2HData, CapsuleCmd, DigestFlags, FatalError, FatalStatus, Framing, H2CData, ICReq, PduFlags, PduType,
+    R2T, TermReq,
 };
-use wire::nvme::{Fuse, Status};
+use wire::nvme::{Command, CommandFlags, Fuse, SglDescriptor, Status};
 
 use super::bed::{BLOCK, Bed, SUBSYSTEM, play};
 use super::host::{Host, Received, encoded};
@@ -73,7 +74,7 @@ fn an_h2c_data_of_exactly_the_limit_is_taken_and_one_beyond_it_ends_the_connecti
         assert_eq!(host.read(0, blocks).await, data);
         host.blocks(Opcode::WRITE, 0, &data, false, Fuse::Normal).await;
         let r2t = host.ready().await;
-        let framing = wire::nvme::tcp::Framing::default();
+        let framing = Framing::default();
         let beyond = H2CData::new(framing, r2t.cccid, r2t.ttag, 0, NVME_MAXH2CDATA + 4, false);
         host.send(&encoded(|bytes| beyond.encode(bytes))).await;
         assert_eq!(host.next().await, Received::Terminated(FatalError::LIMIT));
@@ -97,14 +98,7 @@ fn a_wrong_h2c_data_ends_the_connection_and_says_which_field_is_wrong() {
     for (change, error) in cases {
         play(move |bed| async move {
             let (_admin, host, r2t) = asked(&bed, DigestFlags::empty(), 16).await;
-            let mut pdu = H2CData::new(
-                wire::nvme::tcp::Framing::default(),
-                r2t.cccid,
-                r2t.ttag,
-                0,
-                16 * BLOCK as u32,
-                true,
-            );
+            let mut pdu = H2CData::new(Framing::default(), r2t.cccid, r2t.ttag, 0, 16 * BLOCK as u32, true);
             change(&mut pdu);
             host.send(&encoded(|bytes| pdu.encode(bytes))).await;
             host.send(&pattern(16)).await;
@@ -126,17 +120,37 @@ fn more_data_than_was_asked_for_ends_the_connection() {
 #[test]
 fn a_wrong_header_digest_ends_the_connection_and_is_sent_back() {
     play(|bed| async move {
-        let (_admin, host, _) = asked(&bed, DigestFlags::HEADER, 16).await;
-        let pdu = wire::nvme::tcp::CapsuleCmd::new(
-            wire::nvme::tcp::Framing { header_digest: true, ..wire::nvme::tcp::Framing::default() },
-            wire::nvme::io::command(Opcode::FLUSH, 9, 1),
-            0,
-        );
-        host.send(&encoded(|bytes| pdu.encode(bytes))).await;
-        host.send(&[1, 2, 3, 4]).await;
-        let error = FatalError { fes: FatalStatus::HEADER_DIGEST_ERROR, fei: 0x0403_0201 };
-        assert_eq!(host.next().await, Received::Terminated(error));
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let read = BlockRange::default().command(Opcode::READ, 9, 1, SglDescriptor::transport(BLOCK as u32));
+        let read = Command { flags: CommandFlags::SGL, ..read };
+        for command in [wire::nvme::io::command(Opcode::FLUSH, 9, 1), read] {
+            let host = Host::io(&bed, cntlid, DigestFlags::HEADER).await;
+            let framing = Framing { header_digest: true, ..Framing::default() };
+            let pdu = CapsuleCmd::new(framing, command, 0);
+            host.send(&[encoded(|bytes| pdu.encode(bytes)), vec![1, 2, 3, 4]].concat()).await;
+            let error = FatalError { fes: FatalStatus::HEADER_DIGEST_ERROR, fei: 0x0403_0201 };
+            assert_eq!(host.next().await, Received::Terminated(error));
+            assert_eq!(host.next().await, Received::Closed);
+            bed.pass(std::time::Duration::from_millis(300)).await;
+        }
+    });
+}
+
+#[test]
+fn a_capsule_of_exactly_the_limit_is_taken_and_one_beyond_it_changes_nothing() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let blocks = NVME_IN_CAPSULE as usize / BLOCK;
+        let data = pattern(blocks);
+        host.blocks(Opcode::WRITE, 0, &data, true, Fuse::Normal).await;
+        assert_eq!(host.completed().await.status, DONE);
+        host.blocks(Opcode::WRITE, 0, &vec![0; (blocks + 1) * BLOCK], true, Fuse::Normal).await;
+        assert_eq!(host.next().await, Received::Terminated(FatalError::field(4)));
         assert_eq!(host.next().await, Received::Closed);
+        bed.pass(std::time::Duration::from_millis(300)).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        assert_eq!(host.read(0, blocks).await, data);
     });
 }
 
