@@ -82,6 +82,8 @@ impl Session {
 
     /// Ends a connection or the whole session, as the initiator asks. The answer goes out when what ends has ended.
     pub fn log_out(self: &Rc<Self>, connection: &Rc<Connection>, header: &LogoutRequest, numbered: bool) {
+        // At once: what came in one piece with the logout is not to be taken either.
+        connection.logged_out.set(connection.logged_out.get() || ends_its_own(connection, header));
         let (session, connection, header) = (self.clone(), connection.clone(), *header);
         self.shard.ring().spawn_later(async move {
             let code = session.end_for_logout(&connection, &header).await;
@@ -102,7 +104,6 @@ impl Session {
     ) -> LogoutResponseCode {
         match header.reason {
             LogoutReason::CLOSE_SESSION => {
-                connection.logged_out.set(true);
                 for other in self.connections().iter().filter(|other| !Rc::ptr_eq(other, connection)) {
                     // Alone, else the session would end before it has been answered.
                     other.logged_out.set(true);
@@ -113,7 +114,6 @@ impl Session {
             }
             LogoutReason::CLOSE_CONNECTION => match self.connection(header.cid) {
                 Some(ended) if Rc::ptr_eq(&ended, connection) => {
-                    ended.logged_out.set(true);
                     self.abort(|task| Rc::ptr_eq(&task.connection, &ended)).await;
                     LogoutResponseCode::CLOSED_SUCCESSFULLY
                 }
@@ -164,5 +164,14 @@ impl Session {
         let mut bhs: Bhs = [0; 48];
         pdu.encode(&mut bhs);
         connection.send(&bhs, None);
+    }
+}
+
+/// Whether a logout ends the connection on which it came.
+fn ends_its_own(connection: &Connection, header: &LogoutRequest) -> bool {
+    match header.reason {
+        LogoutReason::CLOSE_SESSION => true,
+        LogoutReason::CLOSE_CONNECTION => header.cid == connection.cid,
+        _ => false,
     }
 }

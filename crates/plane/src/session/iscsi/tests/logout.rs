@@ -6,21 +6,25 @@ use std::time::Duration;
 
 use wire::iscsi::{
     AsyncEvent, Immediate, InitiatorPdu, LogoutReason as Reason, LogoutRequest, LogoutResponseCode as Code,
+    TargetPdu,
 };
 
 use super::bed::{BLOCK, Bed, play, play_with_file};
 use super::peer::{Peer, Scsi, next};
 
-async fn ask(peer: &Peer, reason: Reason, cid: u16, immediate: bool) {
-    let request = LogoutRequest {
+fn asked(peer: &Peer, reason: Reason, cid: u16, immediate: bool) -> InitiatorPdu {
+    InitiatorPdu::LogoutRequest(LogoutRequest {
         immediate: Immediate(immediate),
         reason,
         initiator_task_tag: peer.next_tag(),
         cid,
         cmd_sn: if immediate { peer.cmd_sn() } else { peer.skip_cmd_sn() },
         ..LogoutRequest::default()
-    };
-    peer.send(InitiatorPdu::LogoutRequest(request), &[]).await;
+    })
+}
+
+async fn ask(peer: &Peer, reason: Reason, cid: u16, immediate: bool) {
+    peer.send(asked(peer, reason, cid, immediate), &[]).await;
 }
 
 async fn log_out(peer: &Peer, reason: Reason, cid: u16) -> Code {
@@ -144,14 +148,27 @@ fn nothing_is_taken_behind_a_logout() {
     play(|bed| async move {
         let peer = bed.log_in("").await;
         let logout = LogoutRequest { immediate: Immediate(true), ..LogoutRequest::default() };
-        let mut bytes = peer.encode(InitiatorPdu::LogoutRequest(logout), &[]);
-        for _ in 0..100 {
-            bytes.extend(peer.encode(InitiatorPdu::LogoutRequest(logout), &[]));
-        }
-        peer.send_bytes(&bytes).await;
-        let answers = peer.ends().await;
-        assert!(answers.len() <= crate::limits::IMMEDIATE_COMMANDS + 101, "{}", answers.len());
+        peer.send_bytes(&peer.encode(InitiatorPdu::LogoutRequest(logout), &[]).repeat(100)).await;
+        assert!(matches!(peer.ends().await[..], [TargetPdu::LogoutResponse(_)]));
     });
+}
+
+#[test]
+fn a_write_that_comes_in_one_piece_with_a_logout_before_it_changes_nothing() {
+    for (reason, immediate) in
+        [(Reason::CLOSE_SESSION, true), (Reason::CLOSE_SESSION, false), (Reason::CLOSE_CONNECTION, false)]
+    {
+        play(move |bed| async move {
+            let peer = bed.log_in("").await;
+            peer.write(0, &[1; BLOCK]).await;
+            let mut bytes = peer.encode(asked(&peer, reason, 0, immediate), &[]);
+            bytes.extend(peer.encode_command(&Scsi::write(0, 1).with(&[2; BLOCK])).1);
+            peer.send_bytes(&bytes).await;
+            // What comes after the connection has been closed makes the network forget the answer.
+            assert!(matches!(peer.ends().await[..], [] | [TargetPdu::LogoutResponse(_)]));
+            assert_eq!(bed.on_volume(0, 1).await, [1; BLOCK]);
+        });
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use wire::nvme::tcp::{
 };
 use wire::nvme::{Command, CommandFlags, Fuse, SglDescriptor, Status};
 
-use super::bed::{BLOCK, Bed, SUBSYSTEM, play};
+use super::bed::{BLOCK, Bed, SUBSYSTEM, play_layered_and_bare};
 use super::host::{Host, Received, encoded};
 use crate::limits::{NVME_IN_CAPSULE, NVME_MAXH2CDATA};
 
@@ -31,7 +31,7 @@ async fn asked(bed: &Bed, digests: DigestFlags, blocks: usize) -> (Host, Host, R
 fn data_is_aligned_as_each_side_wants_it_with_and_without_digests() {
     for digests in [0, 3].map(DigestFlags::from_bits_retain) {
         for alignment in [0, 1, 7, 31] {
-            play(move |bed| async move {
+            play_layered_and_bare(move |bed| async move {
                 let (_admin, cntlid) = Host::admin(&bed, 0).await;
                 let host = Host::open(&bed).await;
                 host.initialize(digests, alignment).await;
@@ -63,7 +63,7 @@ fn data_is_aligned_as_each_side_wants_it_with_and_without_digests() {
 
 #[test]
 fn an_h2c_data_of_exactly_the_limit_is_taken_and_one_beyond_it_ends_the_connection() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let blocks = NVME_MAXH2CDATA as usize / BLOCK + 8;
         let (_admin, host, r2t) = asked(&bed, DigestFlags::empty(), blocks).await;
         let data = pattern(blocks);
@@ -96,7 +96,7 @@ fn a_wrong_h2c_data_ends_the_connection_and_says_which_field_is_wrong() {
         (|pdu| pdu.header.pdo += 1, FatalError::field(3)),
     ];
     for (change, error) in cases {
-        play(move |bed| async move {
+        play_layered_and_bare(move |bed| async move {
             let (_admin, host, r2t) = asked(&bed, DigestFlags::empty(), 16).await;
             let mut pdu = H2CData::new(Framing::default(), r2t.cccid, r2t.ttag, 0, 16 * BLOCK as u32, true);
             change(&mut pdu);
@@ -110,7 +110,7 @@ fn a_wrong_h2c_data_ends_the_connection_and_says_which_field_is_wrong() {
 
 #[test]
 fn more_data_than_was_asked_for_ends_the_connection() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, host, r2t) = asked(&bed, DigestFlags::empty(), 16).await;
         host.data(&r2t, 0, &pattern(17), true, false).await;
         assert_eq!(host.next().await, Received::Terminated(FatalError::out_of_range(16)));
@@ -119,7 +119,7 @@ fn more_data_than_was_asked_for_ends_the_connection() {
 
 #[test]
 fn a_wrong_header_digest_ends_the_connection_and_is_sent_back() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let read = BlockRange::default().command(Opcode::READ, 9, 1, SglDescriptor::transport(BLOCK as u32));
         let read = Command { flags: CommandFlags::SGL, ..read };
@@ -138,7 +138,7 @@ fn a_wrong_header_digest_ends_the_connection_and_is_sent_back() {
 
 #[test]
 fn a_capsule_of_exactly_the_limit_is_taken_and_one_beyond_it_changes_nothing() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
         let blocks = NVME_IN_CAPSULE as usize / BLOCK;
@@ -156,7 +156,7 @@ fn a_capsule_of_exactly_the_limit_is_taken_and_one_beyond_it_changes_nothing() {
 
 #[test]
 fn a_pdu_that_is_not_for_this_moment_or_this_side_ends_the_connection() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let again = encoded(|bytes| ICReq::new(0, DigestFlags::empty(), 0).encode(bytes));
         let mut answer = vec![5, 0, 24, 0, 24, 0, 0, 0];
@@ -187,7 +187,7 @@ fn a_pdu_that_is_not_for_this_moment_or_this_side_ends_the_connection() {
 
 #[test]
 fn a_host_that_terminates_is_not_answered() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, host, _) = asked(&bed, DigestFlags::empty(), 16).await;
         let error = FatalError::out_of_range(12);
         host.send(&encoded(|bytes| TermReq::new(PduType::H2C_TERM_REQ, error, 0).encode(bytes))).await;
@@ -199,7 +199,7 @@ fn a_host_that_terminates_is_not_answered() {
 
 #[test]
 fn without_flow_control_a_read_ends_with_its_last_data() {
-    play(|bed| async move {
+    play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let host = Host::initialized(&bed, DigestFlags::empty()).await;
         let cattr = wire::nvme::fabrics::ConnectAttributes::DISABLE_SQ_FLOW_CONTROL;
