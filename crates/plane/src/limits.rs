@@ -110,8 +110,8 @@ pub const NVME_NAMESPACES: u32 = 1024;
 pub const NVME_RESET_TIME: Duration = Duration::from_secs(20);
 
 /// Time that data in an NVMe capsule waits for memory before its command is refused, to be repeated: hosts give a
-/// command 30 seconds.
-pub const NVME_MEMORY_TIME: Duration = Duration::from_secs(4);
+/// command 30 seconds, and Linux repeats it five times, so that a disk may stand still for a minute.
+pub const NVME_MEMORY_TIME: Duration = Duration::from_secs(10);
 
 /// I/O queues of one NVMe controller; hosts make one per core.
 pub const NVME_QUEUES: u16 = 128;
@@ -119,8 +119,9 @@ pub const NVME_QUEUES: u16 = 128;
 /// Entries of an NVMe queue (CAP.MQES + 1).
 pub const NVME_QUEUE_ENTRIES: u16 = 1024;
 
-/// Data within an NVMe I/O capsule (IOCCSZ): writes up to this need no R2T. A queue full of them is 16 MiB.
-pub const NVME_IN_CAPSULE: u32 = 16 << 10;
+/// Data within an NVMe I/O capsule (IOCCSZ): as much as an iSCSI command may bring. Writes up to this need no R2T, which
+/// costs a round trip. Its buffer is taken when the capsule comes, as that of data asked for is.
+pub const NVME_IN_CAPSULE: u32 = RECEIVE_DATA_SEGMENT_BYTES as u32;
 
 /// Data of one H2CData PDU (MAXH2CDATA).
 pub const NVME_MAXH2CDATA: u32 = 1 << 20;

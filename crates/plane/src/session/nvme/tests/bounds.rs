@@ -13,8 +13,8 @@ use wire::nvme::{CNTLID_DYNAMIC, Fuse, SglDescriptor, Status};
 use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
 use super::host::{Host, Received};
 use crate::limits::{
-    BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_QUEUE_ENTRIES, NVME_QUEUES,
-    SEND_QUEUE_BYTES,
+    BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_MEMORY_TIME, NVME_QUEUE_ENTRIES,
+    NVME_QUEUES, SEND_QUEUE_BYTES,
 };
 
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
@@ -196,7 +196,7 @@ fn a_write_in_a_capsule_that_finds_no_memory_is_refused_for_now_and_the_queue_go
         let flush = host.next_cid();
         let cid = host.blocks(Opcode::WRITE, 5, &[0xa5; BLOCK * 8], true, Fuse::Normal).await;
         host.capsule(command(Opcode::FLUSH, flush, 1), &[]).await;
-        let Received::Completed(refused) = host.next_within(Duration::from_secs(10)).await else {
+        let Received::Completed(refused) = host.next_within(NVME_MEMORY_TIME * 2).await else {
             panic!("a completion was expected")
         };
         assert_eq!((refused.cid, refused.status), (cid, Status::NAMESPACE_NOT_READY));
