@@ -20,6 +20,8 @@ const HANGING_ENDS_WITHIN: Duration = Duration::from_secs(60);
 const LITTLE: u64 = 64;
 /// Data of a write in these beds.
 const DATA: usize = 16 << 10;
+/// Data that a capsule may bring: IOCCSZ.
+const IN_CAPSULE: usize = 256 << 10;
 
 // Fatal error statuses, section 3.6.2.4.
 const INVALID_FIELD: u16 = 1;
@@ -211,8 +213,7 @@ fn pdus_that_break_the_rules_of_a_queue() {
         (changed(flush.clone(), |bytes| bytes[4] = 71), (INVALID_FIELD, 4)),
         (changed(flush, |bytes| bytes[4..8].fill(0)), (INVALID_FIELD, 4)),
         (changed(with_data.clone(), |bytes| bytes[4..8].fill(0xff)), (INVALID_FIELD, 4)),
-        // 16 KiB may be in a capsule: IOCCSZ.
-        (pdu(CAPSULE_CMD, 0, &[0; ENTRY], &vec![1; DATA + 4]), (INVALID_FIELD, 4)),
+        (pdu(CAPSULE_CMD, 0, &[0; ENTRY], &vec![1; IN_CAPSULE + 4]), (INVALID_FIELD, 4)),
         (changed(with_data, |bytes| bytes[0] = IC_REQ), (INVALID_FIELD, 2)),
     ];
     for (bytes, told) in cases {

@@ -35,6 +35,13 @@ written() {{
 }}
 written /dev/$disk /dev/nvme0n1
 written /dev/nvme0n1 /dev/$disk
+# Up to 256 KiB come in the capsule; what is longer is asked for.
+for size in 4k 256k 260k 1024k; do
+    dd if=/dev/urandom of=/tmp/data bs=$size count=1 2> /dev/null || fail \"data of $size\"
+    dd if=/tmp/data of=/dev/nvme0n1 bs=$size count=1 oflag=direct 2> /dev/null || fail \"write of $size\"
+    blockdev --flushbufs /dev/$disk
+    head -c $(stat -c %s /tmp/data) /dev/$disk | cmp - /tmp/data || fail \"a write of $size is something else\"
+done
 leave demo
 iscsiadm {record} --logout || fail logout",
         functions(&node)
