@@ -110,7 +110,7 @@ pub const NVME_NAMESPACES: u32 = 1024;
 pub const NVME_RESET_TIME: Duration = Duration::from_secs(20);
 
 /// Time that data in an NVMe capsule waits for memory before its command is refused, to be repeated: hosts give a
-/// command 30 seconds, and Linux repeats it five times, so that a disk may stand still for a minute.
+/// command 30 seconds, and Linux repeats a refused one five times.
 pub const NVME_MEMORY_TIME: Duration = Duration::from_secs(10);
 
 /// I/O queues of one NVMe controller; hosts make one per core.
