@@ -207,7 +207,7 @@ fn a_measurement_with_errors_is_no_sample() {
     let targets = ["one", "two", "three"].iter().zip(&paths);
     let targets = targets.map(|(name, path)| named(name, Target::File(path.clone()))).collect();
     let mut options = options(targets, 1);
-    options.tests[0].load.time = Duration::from_millis(1500);
+    options.tests[0].load.time = Duration::from_secs(3);
     let report = compare(
         &options,
         |progress| {
