@@ -117,6 +117,8 @@ impl Connector {
             first_burst,
             max_burst: first_burst << random.u32(0..3),
         };
+        // Over NVMe/TCP what goes along with a command is as much as over iSCSI; the rest is asked for.
+        self.options.in_capsule = if self.options.wishes.immediate_data { first_burst } else { 0 };
         self
     }
 

@@ -61,6 +61,8 @@ pub struct OpenOptions {
     pub depth: u32,
     /// NVMe: bytes of data in one H2CData at most, a multiple of 4, where the controller takes more.
     pub data_pdu: u32,
+    /// NVMe: bytes of data that go along with a command at most, where the controller takes more; it asks for the others.
+    pub in_capsule: u32,
     /// Distinguishes sessions of one initiator; from the run's seed.
     pub session_id: u64,
     /// How long a command may take before its connection is given up.
@@ -79,6 +81,7 @@ impl Default for OpenOptions {
             host_nqn: "nqn.2026-11.internal.fels:lab".to_owned(),
             depth: 128,
             data_pdu: u32::MAX,
+            in_capsule: u32::MAX,
             session_id: 0,
             timeout: Duration::from_secs(30),
             null_size: 1 << 40,

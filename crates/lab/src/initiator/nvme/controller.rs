@@ -91,7 +91,7 @@ pub(super) async fn open(
     let facts = Facts {
         commands: controller.oncs,
         fused: controller.fuses.contains(FusedOperations::COMPARE_AND_WRITE),
-        in_capsule: controller.in_capsule_data(),
+        in_capsule: controller.in_capsule_data().min(options.in_capsule),
         dataset_blocks: if nvm.dmrsl == 0 { u32::MAX } else { nvm.dmrsl },
         ready_time: ready_time(capabilities),
     };

@@ -426,3 +426,23 @@ fn output_is_cut_as_small_as_it_is_wished() {
         session.write(0, Buffer::copy_of(&data(20_480)).share(), false).await.unwrap();
     });
 }
+
+#[test]
+fn no_more_goes_along_with_a_command_than_is_wished() {
+    for (along, goes) in [(0, 0), (4095, 0), (4096, 4096)] {
+        run(move |ring| async move {
+            let script = Script { along, ..Script::default() };
+            let session = peer::open(&ring, script, move |mut peer: Peer| async move {
+                let (command, along) = peer.command().await;
+                assert_eq!(along.len(), goes);
+                if goes == 0 {
+                    assert!(peer.output(&command, 1, 0, 4096, 8192).await == data(4096));
+                }
+                peer.end(&command, GOOD, 0).await;
+                peer.next().await;
+            });
+            let session = session.await.unwrap();
+            session.write(0, Buffer::copy_of(&data(4096)).share(), false).await.unwrap();
+        });
+    }
+}

@@ -28,6 +28,8 @@ pub struct Script {
     pub data_pdu: u32,
     /// Bytes of in-capsule data of the I/O queue.
     pub in_capsule: u32,
+    /// What the host wishes to be at most in one capsule.
+    pub along: u32,
     pub commands: OptionalCommands,
     /// DMRSL.
     pub dataset_blocks: u32,
@@ -50,6 +52,7 @@ impl Default for Script {
             maxh2cdata: 8192,
             data_pdu: u32::MAX,
             in_capsule: 4096,
+            along: u32::MAX,
             commands: OptionalCommands::all(),
             dataset_blocks: 0,
             connect: (Status::SUCCESSFUL_COMPLETION, 0),
@@ -106,6 +109,7 @@ pub async fn open<F: Future<Output = ()> + 'static>(
         data_digest: script.digests.contains(DigestFlags::DATA),
         depth: script.depth,
         data_pdu: script.data_pdu,
+        in_capsule: script.along,
         timeout: script.timeout,
         ..OpenOptions::default()
     };
