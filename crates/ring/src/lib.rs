@@ -43,7 +43,7 @@ pub use congestion::{CongestionControl, MAX_CONGESTION_CONTROL_NAME};
 pub use file::{File, FileOptions};
 pub use inflow::Inflow;
 pub use mailbox::{Receiver, Sender, mailbox};
-pub use memory::{Lender, Memory, PAGE, Soon, copy_cold, fetch, fetches_before_write};
+pub use memory::{Lender, Memory, PAGE, Soon, Writing, copy_cold, fetch, fetches_before_write};
 pub use notify::Notify;
 pub use pooled::{Pooled, PooledFuture};
 pub use ring::{Options, Reactor, Ring, Sleep, StartError};

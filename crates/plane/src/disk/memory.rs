@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ring::{Lender, Memory, PAGE, Shared, Soon, fetches_before_write};
+use ring::{Lender, Memory, PAGE, Shared, Soon, Writing, fetches_before_write};
 
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
@@ -66,8 +66,12 @@ impl Disk for MemoryDisk {
         true
     }
 
-    fn absorb(&self, offset: u64, bytes: &[u8]) {
-        self.memory.write(offset, bytes);
+    fn absorb(&self, offset: u64, bytes: &[u8]) -> Writing {
+        let Some(lender) = &self.lender else {
+            self.memory.write(offset, bytes);
+            return Writing::done();
+        };
+        lender.write(offset, bytes)
     }
 
     fn submit(&self, mut request: Request) -> Io<'_> {

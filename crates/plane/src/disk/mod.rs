@@ -8,7 +8,7 @@ pub use file::{FileDisk, FileError, Make, PreparedFile};
 pub use memory::MemoryDisk;
 pub use null::NullDisk;
 
-use ring::{Shared, Soon};
+use ring::{Shared, Soon, Writing};
 
 use crate::error::Error;
 use crate::request::{Extent, Geometry, Io, Request, Run, Verb};
@@ -31,8 +31,9 @@ pub trait Disk: 'static {
         false
     }
 
-    /// Writes `bytes` at `offset` before it returns, from wherever they are: no buffer is made for them.
-    fn absorb(&self, _offset: u64, _bytes: &[u8]) {
+    /// Writes `bytes` at `offset`, from wherever they are: no buffer is made for them. They are there when what it gives is
+    /// dropped.
+    fn absorb(&self, _offset: u64, _bytes: &[u8]) -> Writing {
         unreachable!("asked of a disk that is not prompt");
     }
 

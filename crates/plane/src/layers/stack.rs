@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use ring::{Ring, Shared, Soon};
+use ring::{Ring, Shared, Soon, Writing};
 
 use crate::disk::Disk;
 use crate::error::Error;
@@ -80,15 +80,12 @@ impl Stack {
         self.levels.is_empty() && self.disk.is_prompt()
     }
 
-    /// Writes `bytes` to `extent` at once, where a disk without layers can. The hop's checks are made; false: nothing
-    /// was written, and a request will tell why.
-    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> bool {
+    /// Writes `bytes` to `extent` at once, where a disk without layers can: they are there when what it gives is dropped.
+    /// The hop's checks are made; `None`: nothing was written, and a request will tell why.
+    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> Option<Writing> {
         let fits =
             self.is_prompt() && self.disk_geometry.check_parts(Verb::Write, extent, bytes.len()).is_ok();
-        if fits {
-            self.disk.absorb(extent.offset, bytes);
-        }
-        fits
+        fits.then(|| self.disk.absorb(extent.offset, bytes))
     }
 
     /// Sends a request in at the top.

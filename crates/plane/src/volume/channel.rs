@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use ring::{Instant, Notify, Ring, Shared, Soon};
+use ring::{Instant, Notify, Ring, Shared, Soon, Writing};
 
 use crate::error::Error;
 use crate::layers::Stack;
@@ -164,14 +164,15 @@ impl Channel {
         self.is_prompt.get()
     }
 
-    /// Writes `bytes` to `extent` before it returns, if the disk can and nobody has the extent exclusively. False:
-    /// nothing was written, and [`Channel::submit`] will do it or tell why not.
-    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> bool {
-        let absorbed = self.thawed.get() && self.stack.borrow().absorb(extent, bytes);
-        if absorbed {
+    /// Writes `bytes` to `extent`, if the disk can and nobody has the extent exclusively: they are there when what it gives
+    /// is dropped, before the core does anything else with the volume. The answer is made meanwhile, and sent after it.
+    /// `None`: nothing was written, and [`Channel::submit`] will do it or tell why not.
+    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> Option<Writing> {
+        let writing = if self.thawed.get() { self.stack.borrow().absorb(extent, bytes) } else { None };
+        if writing.is_some() {
             self.meter.prompt(Verb::Write, extent.length);
         }
-        absorbed
+        writing
     }
 
     /// Carries out a request. It waits while its extent is exclusively somebody else's.

@@ -140,6 +140,18 @@ pub(super) fn prefetch(address: *const u8) {
     let _ = address;
 }
 
+/// The same, as near as can be: for a line that is looked into.
+#[inline]
+pub(super) fn prefetch_near(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

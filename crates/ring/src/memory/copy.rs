@@ -2,9 +2,11 @@
 //!
 //! A store brings the line in from memory first, of which nothing is left when all of it is written. Stores past the cache
 //! do without. Whether that is quicker depends on the processor: it was measured to be on one of Intel with AVX-512, for what
-//! is not so short that it has been fetched in time, and on AMD's Zen 3 and 4; on Zen 5 it is the slower way, and to fetch
-//! what is there before brings nothing either (docs/performance.md).
+//! is not so short that it has been fetched in time, and on AMD's Zen 3 and 4. On Zen 5 it is the slower way for more than a
+//! page, and to fetch what is there before brings nothing either; a page by itself is quicker so when the core does something
+//! else before it waits for it (docs/performance.md).
 
+use std::ops::RangeInclusive;
 use std::ptr;
 use std::sync::OnceLock;
 
@@ -12,8 +14,8 @@ use super::{LINE, PAGE};
 
 /// What this processor is best at.
 struct Ways {
-    /// From so many bytes on a write goes past the cache.
-    past_cache: usize,
+    /// A write of so many bytes goes past the cache.
+    past_cache: RangeInclusive<usize>,
     /// From so many bytes on nothing is won by fetching what is there before it is written over.
     unfetched: usize,
 }
@@ -27,7 +29,7 @@ fn ways() -> &'static Ways {
 /// Whether a write of so many bytes goes past the cache.
 #[inline]
 fn writes_past_cache(length: usize) -> bool {
-    length >= ways().past_cache
+    ways().past_cache.contains(&length)
 }
 
 /// Whether it pays to fetch what is in memory before so many bytes are written over it.
@@ -38,7 +40,7 @@ pub fn fetches_before_write(length: usize) -> bool {
 
 impl Ways {
     fn past_cache_from(bytes: usize) -> Ways {
-        Ways { past_cache: bytes, unfetched: bytes }
+        Ways { past_cache: bytes..=usize::MAX, unfetched: bytes }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -47,6 +49,10 @@ impl Ways {
         let maker = [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes);
         // With its extended part.
         let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+        if cfg!(test) && is_x86_feature_detected!("avx2") {
+            // Tests have the way that is easier to get wrong, wherever they run.
+            return Ways::past_cache_from(PAGE);
+        }
         match maker.as_flattened() {
             b"GenuineIntel" if is_x86_feature_detected!("avx512f") => Ways::past_cache_from(8 << 10),
             // Zen 3, and Zen 4.
@@ -54,7 +60,9 @@ impl Ways {
                 Ways::past_cache_from(8 << 10)
             }
             // Zen 5; less than a page was not measured.
-            b"AuthenticAMD" if family == 26 => Ways { past_cache: usize::MAX, unfetched: PAGE },
+            b"AuthenticAMD" if family == 26 && is_x86_feature_detected!("avx2") => {
+                Ways { past_cache: PAGE..=PAGE, unfetched: PAGE }
+            }
             _ => Ways::past_cache_from(usize::MAX),
         }
     }
@@ -70,15 +78,30 @@ impl Ways {
 pub fn copy_cold(from: &[u8], to: &mut [u8]) {
     assert_eq!(from.len(), to.len(), "as many bytes as there is room for");
     // SAFETY: two slices of that length, of which one is nobody else's.
-    unsafe { copy(from.as_ptr(), to.as_mut_ptr(), from.len()) };
+    if unsafe { copy(from.as_ptr(), to.as_mut_ptr(), from.len()) } {
+        settle();
+    }
 }
 
-/// Copies `length` bytes to `to`, most likely cold.
+/// What was written past the cache is seen by others before what is written from here on. Who asks for that at once waits
+/// until all of it is in memory; who has something else to do first, does not.
+#[inline]
+pub(super) fn settle() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// Copies `length` bytes to `to`, most likely cold. Gives whether they went past the cache: such stores are in no order, and
+/// are to be [settled](settle) before the lock of their page is opened.
 ///
 /// # Safety
 ///
 /// They can be read and written, and do not overlap.
-pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+#[must_use]
+pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
     if to.addr().is_multiple_of(LINE) && length.is_multiple_of(LINE) && writes_past_cache(length) {
         // SAFETY: whole lines, and the processor has the instructions; the rest is as the caller says.
@@ -89,10 +112,11 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
                 copy_halves(from, to, length);
             }
         }
-        return;
+        return true;
     }
     // SAFETY: as the caller says.
     unsafe { ptr::copy_nonoverlapping(from, to, length) };
+    false
 }
 
 /// # Safety
@@ -101,13 +125,11 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn copy_lines(from: *const u8, to: *mut u8, length: usize) {
-    use std::arch::x86_64::{_mm_sfence, _mm512_loadu_si512, _mm512_stream_si512};
+    use std::arch::x86_64::{_mm512_loadu_si512, _mm512_stream_si512};
     for at in (0..length).step_by(LINE) {
         // SAFETY: `at + LINE` is at most `length`; a vector is a line, which `to.add(at)` begins.
         unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
     }
-    // Such stores are in no order: they are to be seen before the lock of their page is.
-    _mm_sfence();
 }
 
 /// # Safety
@@ -116,15 +138,13 @@ unsafe fn copy_lines(from: *const u8, to: *mut u8, length: usize) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 unsafe fn copy_halves(from: *const u8, to: *mut u8, length: usize) {
-    use std::arch::x86_64::{_mm_sfence, _mm256_loadu_si256, _mm256_stream_si256};
+    use std::arch::x86_64::{_mm256_loadu_si256, _mm256_stream_si256};
     for at in (0..length).step_by(LINE) {
         for half in [at, at + LINE / 2] {
             // SAFETY: `at + LINE` is at most `length`; two vectors are a line, which `to.add(at)` begins.
             unsafe { _mm256_stream_si256(to.add(half).cast(), _mm256_loadu_si256(from.add(half).cast())) };
         }
     }
-    // As above.
-    _mm_sfence();
 }
 
 #[cfg(test)]

@@ -1,20 +1,29 @@
-//! Bytes of a [`Memory`] lent to be sent, without a copy.
+//! What one core does with a [`Memory`] beside other things: bytes lent to be sent, without a copy, and writes that are on
+//! their way.
 
 use std::cell::Cell;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, Range};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{LENDERS, LENT_PAGES, Memory, PAGE, ahead};
+use super::{LENDERS, LENT_PAGES, Locked, Memory, PAGE, ahead};
 use crate::buffer::Shared;
 
-/// One core's right to lend bytes of a memory.
+/// One core's right to lend bytes of a memory, and to do something else while what it writes is on its way.
 pub struct Lender(Rc<Ledger>);
+
+/// A write whose bytes are on their way to memory, past the cache. Its last pages stay locked until this is dropped, which
+/// waits for them: until then the core does other things, and nothing with this memory.
+#[must_use = "what is dropped at once is waited for"]
+pub struct Writing(Option<Rc<Ledger>>);
 
 struct Ledger {
     memory: Arc<Memory>,
     /// Pins in all.
     pinned: Cell<usize>,
+    /// Pages of the write that is on its way: the first, and how many.
+    writing: Cell<(usize, usize)>,
 }
 
 impl Memory {
@@ -27,7 +36,7 @@ impl Memory {
         spares.lenders += 1;
         spares.end += LENT_PAGES as u32;
         drop(spares);
-        Some(Lender(Rc::new(Ledger { memory: self.clone(), pinned: Cell::new(0) })))
+        Some(Lender(Rc::new(Ledger { memory: self.clone(), pinned: Cell::new(0), writing: Cell::default() })))
     }
 }
 
@@ -37,6 +46,7 @@ impl Lender {
     pub fn lend(&self, offset: u64, length: usize) -> Option<Shared> {
         ahead::step();
         let ledger = &self.0;
+        ledger.settle();
         let (start, end) = ledger.memory.range(offset, length).filter(|(start, end)| start < end)?;
         let pages = start / PAGE..end.div_ceil(PAGE);
         // Never more frames than are spare: whatever of it is written, the page finds another frame.
@@ -54,13 +64,63 @@ impl Lender {
         Some(Shared::lent(Lent { ledger: ledger.clone(), start: first * PAGE + start % PAGE, length }))
     }
 
+    /// Copies bytes in, as [`Memory::write`] does. Panics when the range lies outside.
+    pub fn write(&self, offset: u64, from: &[u8]) -> Writing {
+        let ledger = &self.0;
+        ledger.settle();
+        let Some(locked) = ledger.memory.put(offset, from).filter(|locked| locked.unsettled) else {
+            return Writing(None);
+        };
+        ledger.leave((offset as usize + from.len()).div_ceil(PAGE), locked);
+        Writing(Some(ledger.clone()))
+    }
+
+    /// As [`Lender::write`] where it goes past the cache, on whatever processor.
+    #[cfg(test)]
+    pub(super) fn write_past_cache(&self, offset: u64, from: &[u8]) -> Writing {
+        self.0.settle();
+        let mut locked = self.0.memory.put(offset, from).expect("some bytes");
+        locked.unsettled = true;
+        self.0.leave((offset as usize + from.len()).div_ceil(PAGE), locked);
+        Writing(Some(self.0.clone()))
+    }
+
     #[cfg(test)]
     pub(super) fn pinned(&self) -> usize {
         self.0.pinned.get()
     }
 }
 
+impl Writing {
+    /// One that is done already.
+    pub const fn done() -> Writing {
+        Writing(None)
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        if let Some(ledger) = &self.0 {
+            ledger.settle();
+        }
+    }
+}
+
 impl Ledger {
+    /// Leaves pages locked, of which the last one ends where page `end` begins, until [`Ledger::settle`].
+    fn leave(&self, end: usize, locked: Locked<'_>) {
+        let pages = ManuallyDrop::new(locked).entries.len();
+        self.writing.set((end - pages, pages));
+    }
+
+    /// Waits for the write that is on its way, and unlocks its pages.
+    fn settle(&self) {
+        let (first, pages) = self.writing.take();
+        if pages > 0 {
+            drop(Locked { entries: &self.memory.entries[first..first + pages], unsettled: true });
+        }
+    }
+
     /// Pins the frame of a page if it is `right`, and gives it.
     fn pin(&self, page: usize, right: impl Fn(usize) -> bool) -> Option<usize> {
         let _locked = self.memory.lock(page);

@@ -20,8 +20,8 @@ use std::sync::{Mutex, PoisonError};
 
 pub use ahead::fetch;
 pub use copy::{copy_cold, fetches_before_write};
-pub use lender::Lender;
 pub(crate) use lender::Lent;
+pub use lender::{Lender, Writing};
 use mapping::Mapping;
 
 /// What is never torn between two cores, and what a hole is counted in, in bytes.
@@ -88,11 +88,18 @@ struct Spares {
 }
 
 /// Pages that nobody else touches.
-struct Locked<'a>(&'a [Entry]);
+struct Locked<'a> {
+    entries: &'a [Entry],
+    /// What was written to them is on its way, past the cache.
+    unsettled: bool,
+}
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        for Entry { moved, .. } in self.0 {
+        if self.unsettled {
+            copy::settle();
+        }
+        for Entry { moved, .. } in self.entries {
             // Who holds the page alone changes its word.
             moved.store(moved.load(Ordering::Relaxed) & !HELD, Ordering::Release);
         }
@@ -135,14 +142,14 @@ impl Memory {
     fn lock(&self, page: usize) -> Locked<'_> {
         let entry = &self.entries[page];
         Self::hold(entry);
-        Locked(std::slice::from_ref(entry))
+        Locked { entries: std::slice::from_ref(entry), unsettled: false }
     }
 
     /// Locks pages, upwards, so that nobody waits in a circle.
     fn lock_run(&self, pages: Range<usize>) -> Locked<'_> {
         let entries = &self.entries[pages];
         entries.iter().for_each(Self::hold);
-        Locked(entries)
+        Locked { entries, unsettled: false }
     }
 
     fn hold(Entry { moved, .. }: &Entry) {
@@ -249,7 +256,7 @@ impl Memory {
             let pages = at / PAGE..end.div_ceil(PAGE);
             let entries = &self.entries[pages.clone()];
             let ends = entries.first().into_iter().chain(entries.last());
-            ends.for_each(|entry| ahead::prefetch(ptr::from_ref(entry).cast()));
+            ends.for_each(|entry| ahead::prefetch_near(ptr::from_ref(entry).cast()));
             // Of most pages, which have not moved.
             return pages.take(TOUCHED).for_each(|page| ahead::prefetch(self.frame(page)));
         }
@@ -281,29 +288,39 @@ impl Memory {
 
     /// Copies bytes in. Panics when the range lies outside.
     pub fn write(&self, offset: u64, from: &[u8]) {
+        drop(self.put(offset, from));
+    }
+
+    /// The same; the last pages, whose bytes may still be on their way, are left locked.
+    fn put(&self, offset: u64, from: &[u8]) -> Option<Locked<'_>> {
         let (mut at, end) = self.range(offset, from.len()).expect("a range within the memory");
         let start = at;
         ahead::step();
         if at % PAGE == 0 && from.len() == PAGE {
             // What most writes are.
-            let _locked = self.lock(at / PAGE);
+            let mut locked = self.lock(at / PAGE);
             let frame = self.writable(at / PAGE, false);
             self.note_written(at / PAGE);
             // SAFETY: as below, of one whole page.
-            return unsafe { ptr::copy_nonoverlapping(from.as_ptr(), self.frame(frame), PAGE) };
+            locked.unsettled = unsafe { copy::copy(from.as_ptr(), self.frame(frame), PAGE) };
+            return Some(locked);
         }
+        let mut last = None;
         while at < end {
             let first = at / PAGE;
             let stop = end.min((first + RUN) * PAGE);
-            let _locked = self.lock_run(first..stop.div_ceil(PAGE));
+            drop(last.take());
+            let mut locked = self.lock_run(first..stop.div_ceil(PAGE));
             while at < stop {
                 let (place, length) = self.writable_run(at, stop);
                 let source = &from[at - start..at - start + length];
                 // SAFETY: as in `read`; nobody has pinned the frames, and nobody can while their pages are locked.
-                unsafe { copy::copy(source.as_ptr(), self.frame(0).add(place), length) };
+                locked.unsettled |= unsafe { copy::copy(source.as_ptr(), self.frame(0).add(place), length) };
                 at += length;
             }
+            last = Some(locked);
         }
+        last
     }
 
     fn note_written(&self, page: usize) {

@@ -78,6 +78,72 @@ fn a_page_of_a_long_write_is_never_torn() {
     writer.join().unwrap();
 }
 
+/// Which pages are locked.
+fn locked(memory: &Memory) -> Vec<usize> {
+    let held = |entry: &Entry| entry.moved.load(Ordering::Relaxed) & HELD != 0;
+    memory.entries.iter().enumerate().filter(|(_, entry)| held(entry)).map(|(page, _)| page).collect()
+}
+
+#[test]
+fn a_write_on_its_way_keeps_its_last_pages_until_it_is_settled() {
+    const PAGES: usize = RUN + 3;
+    let (memory, lender) = lender((PAGES * PAGE) as u64);
+    let writing = lender.write_past_cache(PAGE as u64, &[1; PAGE]);
+    assert_eq!(locked(&memory), [1]);
+    drop(writing);
+    assert_eq!(locked(&memory), [0; 0]);
+    // It ends within a page, and only the last pages that were locked together are left.
+    let writing = lender.write_past_cache(PAGE as u64, &vec![2; (RUN + 1) * PAGE + 5]);
+    assert_eq!(locked(&memory), [RUN + 1, RUN + 2]);
+    drop(writing);
+    assert_eq!(locked(&memory), [0; 0]);
+    let mut back = vec![9; PAGES * PAGE];
+    memory.read(0, &mut back);
+    assert!(back[..PAGE].iter().chain(&back[(RUN + 2) * PAGE + 5..]).all(|&byte| byte == 0));
+    assert!(back[PAGE..(RUN + 2) * PAGE + 5].iter().all(|&byte| byte == 2));
+}
+
+#[test]
+fn whoever_comes_next_on_a_core_settles_what_is_on_its_way() {
+    let (memory, lender) = lender(8 * PAGE as u64);
+    let first = lender.write_past_cache(0, &[1; PAGE]);
+    let second = lender.write_past_cache(PAGE as u64, &[2; PAGE]);
+    assert_eq!(locked(&memory), [1], "the first one is there");
+    let lent = lender.lend(PAGE as u64, PAGE).unwrap();
+    assert!(lent.iter().all(|&byte| byte == 2) && locked(&memory).is_empty());
+    // What somebody else has locked since then is not opened by who had it before.
+    let other = memory.lock(1);
+    drop((first, second));
+    assert_eq!(locked(&memory), [1]);
+    drop(other);
+    assert_eq!(locked(&memory), [0; 0]);
+    drop(lender.write_past_cache(0, &[3; PAGE]));
+    assert!(lender.lend(0, PAGE).unwrap().iter().all(|&byte| byte == 3));
+}
+
+#[test]
+fn a_page_on_its_way_is_never_torn() {
+    let memory = Arc::new(Memory::new(8 * PAGE as u64).unwrap());
+    let writer = {
+        let memory = memory.clone();
+        std::thread::spawn(move || {
+            let lender = memory.lender().unwrap();
+            for round in 0..100_000_u64 {
+                drop(lender.write(round % 8 * PAGE as u64, &[round as u8; PAGE]));
+            }
+        })
+    };
+    let mut end = [0; 4 * LINE];
+    while !writer.is_finished() {
+        for page in 1..=8 {
+            // Whatever is still on its way when the lock goes is of the end.
+            memory.read((page * PAGE - end.len()) as u64, &mut end);
+            assert!(end.iter().all(|&byte| byte == end[0]));
+        }
+    }
+    writer.join().unwrap();
+}
+
 #[test]
 #[should_panic(expected = "within the memory")]
 fn a_range_outside_is_refused() {

@@ -66,13 +66,6 @@ impl Session {
         if !usual {
             return false;
         }
-        let unit = &attached.unit;
-        let lun = decode_lun(command.lun);
-        let Some(response) = unit.at_once(&attached.nexus, lun, &command.cdb, data, &connection.traffic)
-        else {
-            return false;
-        };
-        self.window(CommandWindow::pass);
         let asked = Asked {
             connection,
             initiator_task_tag: command.initiator_task_tag,
@@ -81,8 +74,12 @@ impl Session {
             requests: 0,
         };
         let wanted = if data.is_empty() { Wanted::Input } else { Wanted::Output(expected) };
-        self.respond(&asked, Reply { response, wanted });
-        true
+        let respond = |response| {
+            self.window(CommandWindow::pass);
+            self.respond(&asked, Reply { response, wanted });
+        };
+        let lun = decode_lun(command.lun);
+        attached.unit.at_once(&attached.nexus, lun, &command.cdb, data, &connection.traffic, respond)
     }
 
     /// Goes on with a delivered command: asks for data, or runs it when all is there.

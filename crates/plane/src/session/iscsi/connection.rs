@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use ring::{Instant, Ring, Shared, Socket};
+use ring::{Instant, Ring, SendList, Shared, Socket};
 use wire::iscsi::digest::{data_digest, header_digest};
 use wire::iscsi::frame::padding;
 use wire::iscsi::{Bhs, Framing, SerialNumber};
@@ -118,12 +118,16 @@ impl Connection {
     /// Queues a frame whose header already says how much data it has.
     pub fn send(&self, bhs: &Bhs, data: Option<Shared>) {
         let framing = self.framing();
-        self.outgoing.push(SEGMENTS, |list| {
+        let header = |list: &mut SendList| {
             list.push_bytes(bhs);
             if framing.header_digest {
                 list.push_bytes(&header_digest(bhs));
             }
-            let Some(data) = data.filter(|data| !data.is_empty()) else { return };
+        };
+        // Data that is not there is not handed on either: its place would be loaded, and wait for what was written before.
+        let Some(data) = data.filter(|data| !data.is_empty()) else { return self.outgoing.push(1, header) };
+        self.outgoing.push(SEGMENTS, |list| {
+            header(list);
             let digest = framing.data_digest.then(|| data_digest(&data));
             let pad = padding(data.len());
             list.push(data);

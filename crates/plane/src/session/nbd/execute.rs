@@ -68,9 +68,11 @@ impl Transmission {
                 connection.traffic.prompt(Verb::Read, extent.length);
                 connection.send_data(request.cookie, request.offset, data);
             }
-            Command::WRITE if self.channel.absorb(extent, data) => {
+            Command::WRITE => {
+                let Some(writing) = self.channel.absorb(extent, data) else { return false };
                 connection.traffic.prompt(Verb::Write, extent.length);
                 connection.done(request.cookie);
+                drop(writing);
             }
             _ => return false,
         }

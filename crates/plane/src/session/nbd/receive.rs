@@ -34,25 +34,38 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
         connection.phase.set(Phase::Idle);
         reader.ready().await?;
         connection.receiving();
-        let mut header = [0; REQUEST_LENGTH];
-        reader.exact(&mut header).await?;
-        let request = Request::decode(&header)?;
-        if request.command == Command::DISC {
-            return Ok(());
-        }
-        let payload = payload_of(&request);
-        look_ahead(transmission, reader, payload);
-        if let Some(data) = reader.received(payload)
-            && transmission.at_once(&request, data)
-        {
-            reader.skip(payload).await?;
-        } else {
+        if !at_once(transmission, reader) {
+            let mut header = [0; REQUEST_LENGTH];
+            reader.exact(&mut header).await?;
+            let request = Request::decode(&header)?;
+            if request.command == Command::DISC {
+                return Ok(());
+            }
+            let payload = payload_of(&request);
+            look_ahead(transmission, reader, payload);
             take(transmission, &request, payload, reader).await?;
         }
         if connection.outgoing.is_closed() {
             return Ok(());
         }
     }
+}
+
+/// Carries out a request that has come whole, where that can be done at once: most are such. False: nothing was taken, and the
+/// request is received part by part.
+fn at_once(transmission: &Transmission, reader: &mut Reader) -> bool {
+    let Some(Ok(request)) = reader.begin().map(Request::decode) else { return false };
+    let whole = REQUEST_LENGTH + payload_of(&request);
+    if reader.received(whole).is_none() {
+        return false;
+    }
+    look_ahead(transmission, reader, whole);
+    let data = reader.received(whole).map(|request| &request[REQUEST_LENGTH..]);
+    let done = data.is_some_and(|data| transmission.at_once(&request, data));
+    if done {
+        reader.consume(whole);
+    }
+    done
 }
 
 /// While one request is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.

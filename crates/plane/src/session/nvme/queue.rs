@@ -211,12 +211,11 @@ impl Queue {
         };
         // What was written is on its way to memory: an outcome that was handed on would wait for that.
         if verb == Verb::Write {
-            let absorbed = channel.absorb(extent, data);
-            if absorbed {
-                note();
-                self.complete(command.cid, Outcome::done());
-            }
-            return absorbed;
+            let Some(writing) = channel.absorb(extent, data) else { return false };
+            note();
+            self.complete(command.cid, Outcome::done());
+            drop(writing);
+            return true;
         }
         let Some(lent) = channel.lend(extent) else { return false };
         note();

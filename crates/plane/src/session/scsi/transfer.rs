@@ -80,7 +80,8 @@ impl LogicalUnit {
     }
 
     /// Carries out a READ, or a WRITE with all of its data, that waits for nothing and copies nothing, if the volume can.
-    /// `traffic` counts it. `None`: nothing was done, not even a unit attention told.
+    /// `traffic` counts it, `respond` answers it while what was written is on its way. False: nothing was done, not even a
+    /// unit attention told.
     pub fn at_once(
         &self,
         nexus: &Nexus,
@@ -88,27 +89,36 @@ impl LogicalUnit {
         cdb: &[u8],
         data: &[u8],
         traffic: &Traffic,
-    ) -> Option<Response> {
+        respond: impl FnOnce(Response),
+    ) -> bool {
         if lun != Some(Lun::ZERO) || nexus.has_attention() {
-            return None;
+            return false;
         }
-        let command = Command::decode(cdb).ok()?;
-        let (Command::Read(transfer) | Command::Write(transfer)) = command else { return None };
-        self.judge(&command, cdb, data.len() as u32).ok()?;
+        // Looked at where it is: to move what was just stored in parts is to wait for what was written before.
+        let decoded = Command::decode(cdb);
+        let Ok(command @ (Command::Read(transfer) | Command::Write(transfer))) = &decoded else {
+            return false;
+        };
+        if self.judge(command, cdb, data.len() as u32).is_err() {
+            return false;
+        }
         let block_size = u64::from(self.block_size());
         let extent = Extent::new(transfer.lba * block_size, u64::from(transfer.blocks) * block_size);
         match command {
             Command::Read(_) if data.is_empty() => {
-                let data = self.channel.lend(extent)?;
+                let Some(data) = self.channel.lend(extent) else { return false };
                 traffic.prompt(Verb::Read, extent.length);
-                Some(Response::shared(data))
+                respond(Response::shared(data));
             }
-            Command::Write(_) if self.channel.absorb(extent, data) => {
+            Command::Write(_) => {
+                let Some(writing) = self.channel.absorb(extent, data) else { return false };
                 traffic.prompt(Verb::Write, extent.length);
-                Some(Response::good())
+                respond(Response::good());
+                drop(writing);
             }
-            _ => None,
+            _ => return false,
         }
+        true
     }
 
     /// How many of `blocks` blocks have arrived. An initiator may announce less data than its CDB says; whole blocks
