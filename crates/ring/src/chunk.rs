@@ -19,6 +19,7 @@ pub struct Chunk {
 
 impl Chunk {
     pub(crate) fn provided(pool: Rc<Provided>, id: u16, length: usize) -> Chunk {
+        pool.hold();
         Chunk { source: Source::Provided { pool, id }, length }
     }
 

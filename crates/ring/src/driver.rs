@@ -118,6 +118,14 @@ impl Driver {
         }
     }
 
+    /// Whether receive buffers can be kept by who waits for more bytes.
+    pub(crate) fn has_plenty(&self) -> bool {
+        match self {
+            Driver::Kernel(uring) => uring.borrow().has_plenty(),
+            Driver::Simulated(_) => true,
+        }
+    }
+
     /// A receive found no buffer. Whether it may try again at once.
     pub(crate) fn widen(&self) -> bool {
         match self {

@@ -22,6 +22,8 @@ const HAS_BUFFER: u32 = 1;
 const BUFFER_SHIFT: u32 = 16;
 /// Buffers that go round at least.
 const FEW: u16 = 8;
+/// Of so many buffers one may be held by who waits for more bytes.
+const HELD_LONGER: u32 = 4;
 /// Of so many that come back, one is kept back while more than [`FEW`] go round.
 const KEPT_BACK: u32 = 1024;
 
@@ -38,6 +40,8 @@ pub(crate) struct Provided {
     back: Cell<u32>,
     /// How many of the spare ones are in use: so many come back to them.
     borrowed: Cell<u32>,
+    /// Buffers with bytes that somebody still has.
+    held: Cell<u32>,
 }
 
 impl Provided {
@@ -53,6 +57,7 @@ impl Provided {
             spare: RefCell::new((FEW.min(count)..count).rev().collect()),
             back: Cell::new(0),
             borrowed: Cell::new(0),
+            held: Cell::new(0),
         };
         // SAFETY: page-aligned zeroed memory for `count` entries that lives until the io_uring is closed: the
         // driver drops its io_uring first.
@@ -73,8 +78,19 @@ impl Provided {
         Layout::from_size_align(count as usize * size, PAGE).expect("a bounded layout")
     }
 
+    /// A buffer with bytes goes to somebody, who gives it back by [`Provided::give`].
+    pub(crate) fn hold(&self) {
+        self.held.set(self.held.get() + 1);
+    }
+
+    /// Whether so few buffers are held that some can be for longer.
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.held.get() * HELD_LONGER < u32::from(self.count)
+    }
+
     /// Buffer `id` is not needed any more.
     pub(crate) fn give(&self, id: u16) {
+        self.held.set(self.held.get().saturating_sub(1));
         if self.borrowed.get() > 0 {
             self.borrowed.set(self.borrowed.get() - 1);
             return self.spare.borrow_mut().push(id);

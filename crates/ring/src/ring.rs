@@ -348,6 +348,11 @@ impl Ring {
         self.empty_buffers(MOST_MOVED)
     }
 
+    /// Whether so few receive buffers are held that a connection can keep its [`Chunk`]s while it waits for the next one.
+    pub fn has_plenty_of_buffers(&self) -> bool {
+        self.0.driver.has_plenty()
+    }
+
     /// See [`Table::make_room`].
     pub(crate) fn empty_buffers(&self, limit: usize) -> bool {
         self.0.table.borrow_mut().make_room(limit, |result, flags| self.chunk(result, flags))

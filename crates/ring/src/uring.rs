@@ -383,6 +383,11 @@ impl Uring {
         self.activity.sleeps += 1;
     }
 
+    /// See [`Provided::has_plenty`].
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.provided.has_plenty()
+    }
+
     /// A receive found no buffer. Whether it may try again at once.
     pub(crate) fn widen(&self) -> bool {
         self.provided.widen()

@@ -12,7 +12,7 @@ use crate::request::{Extent, Flags, Geometry, Io, Request, Run, Verb};
 /// One core's view of a volume in RAM.
 pub struct MemoryDisk {
     memory: Arc<Memory>,
-    /// None when as many cores lend as can.
+    /// None when as many cores lend as can: this one moves bytes by requests then.
     lender: Option<Lender>,
     block_size: u32,
 }
@@ -63,15 +63,12 @@ impl Disk for MemoryDisk {
     }
 
     fn is_prompt(&self) -> bool {
-        true
+        self.lender.is_some()
     }
 
-    fn absorb(&self, offset: u64, bytes: &[u8]) -> Writing {
-        let Some(lender) = &self.lender else {
-            self.memory.write(offset, bytes);
-            return Writing::done();
-        };
-        lender.write(offset, bytes)
+    fn absorb(&self, offset: u64, pieces: &[&[u8]]) -> Writing {
+        let lender = self.lender.as_ref().expect("a disk that is prompt");
+        lender.write(offset, pieces)
     }
 
     fn submit(&self, mut request: Request) -> Io<'_> {

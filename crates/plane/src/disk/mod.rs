@@ -31,9 +31,9 @@ pub trait Disk: 'static {
         false
     }
 
-    /// Writes `bytes` at `offset`, from wherever they are: no buffer is made for them. They are there when what it gives is
-    /// dropped.
-    fn absorb(&self, _offset: u64, _bytes: &[u8]) -> Writing {
+    /// Writes these pieces at `offset`, one behind the other, from wherever they are: no buffer is made for them. They are there
+    /// when what it gives is dropped.
+    fn absorb(&self, _offset: u64, _pieces: &[&[u8]]) -> Writing {
         unreachable!("asked of a disk that is not prompt");
     }
 

@@ -80,12 +80,12 @@ impl Stack {
         self.levels.is_empty() && self.disk.is_prompt()
     }
 
-    /// Writes `bytes` to `extent` at once, where a disk without layers can: they are there when what it gives is dropped.
+    /// Writes these pieces to `extent` at once, where a disk without layers can: they are there when what it gives is dropped.
     /// The hop's checks are made; `None`: nothing was written, and a request will tell why.
-    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> Option<Writing> {
-        let fits =
-            self.is_prompt() && self.disk_geometry.check_parts(Verb::Write, extent, bytes.len()).is_ok();
-        fits.then(|| self.disk.absorb(extent.offset, bytes))
+    pub fn absorb(&self, extent: Extent, pieces: &[&[u8]]) -> Option<Writing> {
+        let bytes = pieces.iter().map(|piece| piece.len()).sum();
+        let fits = self.is_prompt() && self.disk_geometry.check_parts(Verb::Write, extent, bytes).is_ok();
+        fits.then(|| self.disk.absorb(extent.offset, pieces))
     }
 
     /// Sends a request in at the top.

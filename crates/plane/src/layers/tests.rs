@@ -29,7 +29,7 @@ async fn kind_of(io: Io<'_>) -> Option<ErrorKind> {
 fn what_is_absorbed_is_checked_as_at_every_hop() {
     run(|ring| async move {
         let stack = over_memory(&ring, Vec::new());
-        assert!(stack.is_prompt() && stack.absorb(Extent::new(512, 1024), &[9; 1024]).is_some());
+        assert!(stack.is_prompt() && stack.absorb(Extent::new(512, 1024), &[&[9; 1024]]).is_some());
         assert!(stack.lend(Extent::new(512, 1024)).unwrap().iter().all(|&byte| byte == 9));
         for (extent, bytes) in [
             (Extent::new(512, 512), 1024),
@@ -37,11 +37,11 @@ fn what_is_absorbed_is_checked_as_at_every_hop() {
             (Extent::new((1 << 20) - 512, 1024), 1024),
             (Extent::new(u64::MAX - 511, 512), 512),
         ] {
-            assert!(stack.absorb(extent, &vec![7; bytes]).is_none(), "{extent:?}");
+            assert!(stack.absorb(extent, &[&vec![7; bytes]]).is_none(), "{extent:?}");
         }
         let layered = over_memory(&ring, vec![Box::new(Passthrough)]);
         assert!(
-            !layered.is_prompt() && layered.absorb(Extent::new(0, 512), &[1; 512]).is_none(),
+            !layered.is_prompt() && layered.absorb(Extent::new(0, 512), &[&[1; 512]]).is_none(),
             "a layer has its say"
         );
     });

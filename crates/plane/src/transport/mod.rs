@@ -3,9 +3,11 @@
 mod lookout;
 mod outgoing;
 mod reader;
+mod received;
 
 pub use outgoing::{Outgoing, Promise, Stalled};
 pub use reader::{Gone, Reader};
+pub use received::Received;
 
 /// Waits until everything is sent and the peer has closed; give it little time. What still comes is thrown away: to end
 /// a connection on which something comes is a reset, which would take our last words from the peer.

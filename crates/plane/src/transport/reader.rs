@@ -4,16 +4,20 @@
 //! The large rest of a frame is received straight into the buffer that it is for.
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 
 use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket, Soon};
 
 use super::lookout::Lookout;
+use super::received::{PIECES, Received};
 
 /// From here on a piece is received straight into its buffer, in bytes. Below it a copy out of the cache costs less than
 /// receives that take so little at a time: each tells the peer about room, and answers leave in smaller batches.
 const DIRECT: usize = 256 << 10;
+/// Bytes of a frame that is [gathered](Reader::gather) at most: what is received directly is none, but for its header.
+const GATHERED: usize = DIRECT + 256;
 
 /// Why nothing more comes.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +39,8 @@ pub struct Reader {
     inflow: Inflow,
     chunk: Option<Chunk>,
     position: usize,
+    /// What has come after `chunk`, which has not been taken wholly.
+    behind: VecDeque<Chunk>,
     lookout: Lookout,
     /// Frames that have begun in this chunk.
     frames: u32,
@@ -54,7 +60,17 @@ impl Reader {
 
     fn of(ring: Ring, inflow: Inflow) -> Reader {
         let last = Rc::new(Cell::new(ring.now()));
-        Reader { ring, inflow, chunk: None, position: 0, lookout: Lookout::default(), frames: 0, last }
+        let behind = VecDeque::new();
+        Reader {
+            ring,
+            inflow,
+            chunk: None,
+            position: 0,
+            behind,
+            lookout: Lookout::default(),
+            frames: 0,
+            last,
+        }
     }
 
     /// When something last came; for those who watch the connection.
@@ -62,17 +78,33 @@ impl Reader {
         self.last.clone()
     }
 
-    /// What has come and has not been taken.
+    /// What has come and has not been taken, as far as it lies in one piece.
     fn buffered(&self) -> &[u8] {
         self.chunk.as_ref().map_or(&[], |chunk| &chunk[self.position..])
     }
 
-    /// Takes bytes that [`Reader::received`] has shown.
+    /// Takes bytes that [`Reader::received`] or [`Reader::gathered`] has shown.
     #[inline]
     pub fn consume(&mut self, count: usize) {
+        let here = self.buffered().len();
+        if count > here {
+            return self.consume_pieces(count - here);
+        }
         self.position += count;
-        if self.buffered().is_empty() {
+        if count == here {
             self.chunk = None;
+        }
+    }
+
+    /// Takes all of the chunk and `count` bytes of those behind it.
+    fn consume_pieces(&mut self, mut count: usize) {
+        self.chunk = None;
+        while count > 0 {
+            let chunk = self.behind.pop_front().expect("bytes that were shown");
+            if count < chunk.len() {
+                return self.begin_chunk(chunk, count);
+            }
+            count -= chunk.len();
         }
     }
 
@@ -97,6 +129,39 @@ impl Reader {
         self.buffered().get(..count)
     }
 
+    /// The next `count` bytes from `skip` on, if they have come already, in the pieces in which they lie.
+    #[inline]
+    pub fn gathered(&self, skip: usize, count: usize) -> Option<Received<'_>> {
+        if let Some(piece) = self.buffered().get(skip..skip + count) {
+            return Some(piece.into());
+        }
+        let behind = self.behind.iter().map(|chunk| &chunk[..]);
+        Received::of(std::iter::once(self.buffered()).chain(behind), skip, count)
+    }
+
+    /// Waits for the next `count` bytes, of which some have come, and keeps them in the pieces in which they come. False where
+    /// that is not to be: they come in too many pieces, or too many receive buffers are held already. Then they are to be
+    /// taken part by part.
+    pub async fn gather(&mut self, count: usize) -> Result<bool, Gone> {
+        if count > GATHERED {
+            return Ok(false);
+        }
+        let mut come = self.buffered().len() + self.behind.iter().map(|chunk| chunk.len()).sum::<usize>();
+        while come < count {
+            if self.behind.len() + 1 >= PIECES || !self.ring.has_plenty_of_buffers() {
+                return Ok(false);
+            }
+            let chunk = self.inflow.next().await?;
+            self.last.set(self.ring.turn_time());
+            if chunk.is_empty() {
+                return Err(Gone::Torn);
+            }
+            come += chunk.len();
+            self.behind.push_back(chunk);
+        }
+        Ok(true)
+    }
+
     /// The next `N` bytes, as [`Reader::received`].
     #[inline]
     pub fn begin<const N: usize>(&self) -> Option<&[u8; N]> {
@@ -105,7 +170,10 @@ impl Reader {
 
     async fn more(&mut self) -> Result<(), Gone> {
         self.chunk = None;
-        let chunk = self.inflow.next().await?;
+        let chunk = match self.behind.pop_front() {
+            Some(chunk) => chunk,
+            None => self.inflow.next().await?,
+        };
         self.take(chunk)
     }
 
@@ -117,9 +185,13 @@ impl Reader {
         if chunk.is_empty() {
             return Err(Gone::Torn);
         }
-        (self.position, self.lookout) = (0, Lookout::default());
-        self.chunk = Some(chunk);
+        self.begin_chunk(chunk, 0);
         Ok(())
+    }
+
+    fn begin_chunk(&mut self, chunk: Chunk, position: usize) {
+        (self.position, self.lookout) = (position, Lookout::default());
+        self.chunk = Some(chunk);
     }
 
     /// Waits for the first byte of a frame: here the peer may end the stream.
@@ -180,6 +252,10 @@ impl Reader {
                 self.more().await?;
                 continue;
             }
+            if !self.behind.is_empty() {
+                self.more().await?;
+                continue;
+            }
             if let Some(chunk) = self.inflow.rest().await? {
                 self.take(chunk)?;
                 continue;
@@ -220,7 +296,8 @@ impl Reader {
 
     /// Ends a reader that was made to hand on its connection; gives that and what came and was not taken.
     pub fn into_parts(self) -> (Socket, Vec<u8>) {
-        let rest = self.buffered().to_vec();
+        let mut rest = self.buffered().to_vec();
+        self.behind.iter().for_each(|chunk| rest.extend_from_slice(chunk));
         (self.inflow.into_socket(), rest)
     }
 
@@ -233,3 +310,6 @@ impl Reader {
         reader
     }
 }
+
+#[cfg(test)]
+mod tests;

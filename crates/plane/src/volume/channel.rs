@@ -164,11 +164,11 @@ impl Channel {
         self.is_prompt.get()
     }
 
-    /// Writes `bytes` to `extent`, if the disk can and nobody has the extent exclusively: they are there when what it gives
+    /// Writes these pieces to `extent`, if the disk can and nobody has the extent exclusively: they are there when what it gives
     /// is dropped, before the core does anything else with the volume. The answer is made meanwhile, and sent after it.
     /// `None`: nothing was written, and [`Channel::submit`] will do it or tell why not.
-    pub fn absorb(&self, extent: Extent, bytes: &[u8]) -> Option<Writing> {
-        let writing = if self.thawed.get() { self.stack.borrow().absorb(extent, bytes) } else { None };
+    pub fn absorb(&self, extent: Extent, pieces: &[&[u8]]) -> Option<Writing> {
+        let writing = if self.thawed.get() { self.stack.borrow().absorb(extent, pieces) } else { None };
         if writing.is_some() {
             self.meter.prompt(Verb::Write, extent.length);
         }

@@ -125,13 +125,13 @@ fn nothing_is_done_at_once_to_what_somebody_has_exclusively() {
     let (reactor, shard) = core(0, peers, mails.remove(0), &volume);
     reactor.block_on(async move {
         let (channel, extent) = (shard.volume(0), Extent::new(512, 512));
-        assert!(channel.is_prompt() && channel.absorb(extent, &[1; 512]).is_some());
+        assert!(channel.is_prompt() && channel.absorb(extent, &[&[1; 512]]).is_some());
         let held = channel.exclusive(&shard, extent).await;
-        assert!(channel.absorb(extent, &[2; 512]).is_none() && channel.lend(extent).is_none());
+        assert!(channel.absorb(extent, &[&[2; 512]]).is_none() && channel.lend(extent).is_none());
         drop(held);
         shard.ring().yield_now().await;
         assert!(channel.lend(extent).unwrap().iter().all(|&byte| byte == 1));
-        assert!(channel.absorb(extent, &[3; 512]).is_some());
+        assert!(channel.absorb(extent, &[&[3; 512]]).is_some());
     });
 }
 

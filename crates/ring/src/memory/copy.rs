@@ -103,14 +103,20 @@ pub(super) fn settle() {
 #[must_use]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if to.addr().is_multiple_of(LINE) && length.is_multiple_of(LINE) && writes_past_cache(length) {
+    if writes_past_cache(length) {
+        // Of a piece of a write, which may begin and end anywhere, whole lines go that way.
+        let head = to.addr().next_multiple_of(LINE) - to.addr();
+        let lines = length.saturating_sub(head) / LINE * LINE;
         // SAFETY: whole lines, and the processor has the instructions; the rest is as the caller says.
         unsafe {
+            ptr::copy_nonoverlapping(from, to, head.min(length));
             if is_x86_feature_detected!("avx512f") {
-                copy_lines(from, to, length);
+                copy_lines(from.add(head), to.add(head), lines);
             } else {
-                copy_halves(from, to, length);
+                copy_halves(from.add(head), to.add(head), lines);
             }
+            let done = (head + lines).min(length);
+            ptr::copy_nonoverlapping(from.add(done), to.add(done), length - done);
         }
         return true;
     }
@@ -155,7 +161,7 @@ mod tests {
     fn bytes_arrive_whatever_their_place_and_length() {
         let from: Vec<u8> = (0..3 * 4096 + 7).map(|byte| (byte % 251) as u8).collect();
         for (start, place, length) in
-            [(0, 0, 4096), (1, 0, 8192), (3, 64, 8256), (0, 1, 8192), (5, 0, 8255), (0, 0, 0), (7, 64, 64)]
+            [(0, 0, 4096), (1, 0, 8192), (3, 64, 8256), (0, 1, 8192), (5, 60, 8255), (0, 0, 0), (7, 64, 64)]
         {
             let mut to = vec![0_u8; 3 * 4096];
             let line = to.as_ptr().align_offset(LINE) + place;

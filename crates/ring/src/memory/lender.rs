@@ -64,14 +64,15 @@ impl Lender {
         Some(Shared::lent(Lent { ledger: ledger.clone(), start: first * PAGE + start % PAGE, length }))
     }
 
-    /// Copies bytes in, as [`Memory::write`] does. Panics when the range lies outside.
-    pub fn write(&self, offset: u64, from: &[u8]) -> Writing {
+    /// Copies pieces in, one behind the other, as [`Memory::write`] does. Panics when the range lies outside.
+    pub fn write(&self, offset: u64, from: &[&[u8]]) -> Writing {
         let ledger = &self.0;
         ledger.settle();
         let Some(locked) = ledger.memory.put(offset, from).filter(|locked| locked.unsettled) else {
             return Writing(None);
         };
-        ledger.leave((offset as usize + from.len()).div_ceil(PAGE), locked);
+        let length: usize = from.iter().map(|piece| piece.len()).sum();
+        ledger.leave((offset as usize + length).div_ceil(PAGE), locked);
         Writing(Some(ledger.clone()))
     }
 
@@ -79,7 +80,7 @@ impl Lender {
     #[cfg(test)]
     pub(super) fn write_past_cache(&self, offset: u64, from: &[u8]) -> Writing {
         self.0.settle();
-        let mut locked = self.0.memory.put(offset, from).expect("some bytes");
+        let mut locked = self.0.memory.put(offset, &[from]).expect("some bytes");
         locked.unsettled = true;
         self.0.leave((offset as usize + from.len()).div_ceil(PAGE), locked);
         Writing(Some(self.0.clone()))
@@ -88,13 +89,6 @@ impl Lender {
     #[cfg(test)]
     pub(super) fn pinned(&self) -> usize {
         self.0.pinned.get()
-    }
-}
-
-impl Writing {
-    /// One that is done already.
-    pub const fn done() -> Writing {
-        Writing(None)
     }
 }
 

@@ -106,6 +106,28 @@ impl Drop for Locked<'_> {
     }
 }
 
+/// What of several pieces has not been written yet.
+struct Source<'a> {
+    piece: &'a [u8],
+    others: std::slice::Iter<'a, &'a [u8]>,
+}
+
+impl<'a> Source<'a> {
+    fn new(pieces: &'a [&'a [u8]]) -> Source<'a> {
+        Source { piece: &[], others: pieces.iter() }
+    }
+
+    /// The next bytes, at most `length` and some if there are any, that lie in one piece.
+    fn take(&mut self, length: usize) -> &'a [u8] {
+        while self.piece.is_empty() {
+            self.piece = self.others.next().expect("as many bytes as the pieces have");
+        }
+        let (taken, rest) = self.piece.split_at(length.min(self.piece.len()));
+        self.piece = rest;
+        taken
+    }
+}
+
 impl Memory {
     /// `length` zero bytes, more than none, at most 8 TiB.
     pub fn new(length: u64) -> io::Result<Memory> {
@@ -288,15 +310,19 @@ impl Memory {
 
     /// Copies bytes in. Panics when the range lies outside.
     pub fn write(&self, offset: u64, from: &[u8]) {
-        drop(self.put(offset, from));
+        drop(self.put(offset, &[from]));
     }
 
-    /// The same; the last pages, whose bytes may still be on their way, are left locked.
-    fn put(&self, offset: u64, from: &[u8]) -> Option<Locked<'_>> {
-        let (mut at, end) = self.range(offset, from.len()).expect("a range within the memory");
-        let start = at;
+    /// The same from several pieces, one behind the other; the last pages, whose bytes may still be on their way, are left
+    /// locked.
+    fn put(&self, offset: u64, from: &[&[u8]]) -> Option<Locked<'_>> {
+        let length = from.iter().map(|piece| piece.len()).sum();
+        let (mut at, end) = self.range(offset, length).expect("a range within the memory");
         ahead::step();
-        if at % PAGE == 0 && from.len() == PAGE {
+        if let [from] = from
+            && at % PAGE == 0
+            && length == PAGE
+        {
             // What most writes are.
             let mut locked = self.lock(at / PAGE);
             let frame = self.writable(at / PAGE, false);
@@ -305,18 +331,22 @@ impl Memory {
             locked.unsettled = unsafe { copy::copy(from.as_ptr(), self.frame(frame), PAGE) };
             return Some(locked);
         }
-        let mut last = None;
+        let (mut last, mut source) = (None, Source::new(from));
         while at < end {
             let first = at / PAGE;
             let stop = end.min((first + RUN) * PAGE);
             drop(last.take());
             let mut locked = self.lock_run(first..stop.div_ceil(PAGE));
             while at < stop {
-                let (place, length) = self.writable_run(at, stop);
-                let source = &from[at - start..at - start + length];
-                // SAFETY: as in `read`; nobody has pinned the frames, and nobody can while their pages are locked.
-                locked.unsettled |= unsafe { copy::copy(source.as_ptr(), self.frame(0).add(place), length) };
+                let (mut place, mut length) = self.writable_run(at, stop);
                 at += length;
+                while length > 0 {
+                    let piece = source.take(length);
+                    // SAFETY: as in `read`; nobody has pinned the frames, and nobody can while their pages are locked.
+                    locked.unsettled |=
+                        unsafe { copy::copy(piece.as_ptr(), self.frame(0).add(place), piece.len()) };
+                    (place, length) = (place + piece.len(), length - piece.len());
+                }
             }
             last = Some(locked);
         }

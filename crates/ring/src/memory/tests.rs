@@ -45,6 +45,52 @@ fn a_long_write_finds_every_page_wherever_it_lives() {
 }
 
 #[test]
+fn pieces_are_written_one_behind_the_other() {
+    const PAGES: usize = 80;
+    let (memory, lender) = lender((PAGES * PAGE) as u64);
+    let data: Vec<u8> = (0..70 * PAGE).map(|at| (at / 61) as u8).collect();
+    for (offset, ends) in [
+        (0, vec![PAGE]),
+        (PAGE, vec![100, PAGE]),
+        (512, vec![0, 1, 1, 64, 65, 3 * PAGE + 7]),
+        (3 * PAGE, vec![PAGE, 2 * PAGE]),
+        (700, vec![20 * PAGE, 20 * PAGE + 5, 70 * PAGE]),
+        (4 * PAGE - 1, vec![0, 33 * PAGE + 3, 70 * PAGE - 9]),
+    ] {
+        memory.write(0, &vec![0xaa; PAGES * PAGE]);
+        let begins = std::iter::once(0).chain(ends.iter().copied());
+        let pieces: Vec<&[u8]> = begins.zip(&ends).map(|(begin, &end)| &data[begin..end]).collect();
+        drop(lender.write(offset as u64, &pieces));
+        let (mut back, length) = (vec![0; PAGES * PAGE], *ends.last().unwrap());
+        memory.read(0, &mut back);
+        assert!(back[offset..offset + length] == data[..length], "{offset} {ends:?}");
+        assert!(back[..offset].iter().chain(&back[offset + length..]).all(|&byte| byte == 0xaa));
+    }
+    assert_eq!(locked(&memory), [0; 0]);
+}
+
+#[test]
+fn a_page_of_two_pieces_is_never_torn() {
+    let memory = Arc::new(Memory::new(2 * PAGE as u64).unwrap());
+    let writer = {
+        let memory = memory.clone();
+        std::thread::spawn(move || {
+            let lender = memory.lender().unwrap();
+            for round in 0..20_000_u32 {
+                let page = [round as u8; PAGE];
+                drop(lender.write(100, &[&page[..1500], &page[..1000]]));
+            }
+        })
+    };
+    let mut page = [0; 2500];
+    while !writer.is_finished() {
+        memory.read(100, &mut page);
+        assert!(page.iter().all(|&byte| byte == page[0]));
+    }
+    writer.join().unwrap();
+}
+
+#[test]
 fn a_page_is_never_torn() {
     let memory = Arc::new(Memory::new(PAGE as u64).unwrap());
     let writer = {
@@ -129,7 +175,7 @@ fn a_page_on_its_way_is_never_torn() {
         std::thread::spawn(move || {
             let lender = memory.lender().unwrap();
             for round in 0..100_000_u64 {
-                drop(lender.write(round % 8 * PAGE as u64, &[round as u8; PAGE]));
+                drop(lender.write(round % 8 * PAGE as u64, &[&[round as u8; PAGE]]));
             }
         })
     };

@@ -16,6 +16,7 @@ use super::window::CommandWindow;
 use crate::limits::SEND_QUEUE_BYTES;
 use crate::memory_gate::{POLL, has_memory, wait_for_memory};
 use crate::session::scsi::Prepared;
+use crate::transport::Received;
 
 impl Session {
     /// The turn of a SCSI command has come: the device server judges it, then its data is awaited or it runs.
@@ -48,7 +49,7 @@ impl Session {
     /// A short cut for a read or write of a volume in memory whose turn it is and whose data, if any, came with it: it
     /// becomes no task, and its bytes are not copied on their way. False: nothing was done, and a task does it or tells
     /// why not.
-    pub fn at_once(&self, connection: &Connection, command: &ScsiCommand, data: &[u8]) -> bool {
+    pub fn at_once(&self, connection: &Connection, command: &ScsiCommand, data: &Received<'_>) -> bool {
         let Some(attached) = self.attached.as_ref().filter(|attached| attached.unit.is_prompt()) else {
             return false;
         };
@@ -80,6 +81,11 @@ impl Session {
         };
         let lun = decode_lun(command.lun);
         attached.unit.at_once(&attached.nexus, lun, &command.cdb, data, &connection.traffic, respond)
+    }
+
+    /// Whether [`Session::at_once`] is worth a try.
+    pub fn is_prompt(&self) -> bool {
+        self.attached.as_ref().is_some_and(|attached| attached.unit.is_prompt())
     }
 
     /// Goes on with a delivered command: asks for data, or runs it when all is there.

@@ -62,7 +62,11 @@ pub async fn receive(
     let mut ahs = [0u8; MAX_AHS_LENGTH];
     loop {
         reader.ready().await?;
-        if !(is_plain && at_once(session, connection, reader, limit)) {
+        let is_done = is_plain
+            && (at_once(session, connection, reader, limit)
+                || gather(session, connection, reader, limit).await?
+                    && at_once(session, connection, reader, limit));
+        if !is_done {
             let mut bhs: Bhs = [0; 48];
             header(reader, framing, &mut bhs, &mut ahs).await?;
             let length = data_segment_length(&bhs);
@@ -105,28 +109,51 @@ async fn header(reader: &mut Reader, framing: Framing, bhs: &mut Bhs, ahs: &mut 
 /// Carries out a SCSI command that has come whole, with at most `limit` bytes of data, where that can be done at once, on a
 /// connection without digests: most are such. False: nothing was taken, and the PDU is received part by part.
 fn at_once(session: &Rc<Session>, connection: &Connection, reader: &mut Reader, limit: usize) -> bool {
-    let Some(bhs) = reader.begin().filter(|bhs| cdb_of(bhs).is_some() && ahs_length(bhs) == 0) else {
-        return false;
-    };
-    let (command, length) = (ScsiCommand::decode(bhs), data_segment_length(bhs));
-    let whole = Framing::default().total_length(bhs);
-    let usual = length <= limit
-        && command.flags.contains(ScsiCommandFlags::FINAL)
-        && unasked(session, &command, length).is_ok()
-        && !connection.logged_out.get()
-        && !session.is_closing()
-        && reader.received(whole).is_some();
-    if !usual {
+    let Some((command, length)) = usual_command(session, connection, reader, limit) else { return false };
+    let whole = BHS_LENGTH + length + padding(length);
+    if reader.gathered(0, whole).is_none() {
         return false;
     }
     look_ahead(session, reader, Framing::default(), whole);
-    let data = reader.received(BHS_LENGTH + length).map(|pdu| &pdu[BHS_LENGTH..]);
-    let done = data.is_some_and(|data| session.at_once(connection, &command, data));
+    let data = reader.gathered(BHS_LENGTH, length);
+    let done = data.is_some_and(|data| session.at_once(connection, &command, &data));
     if done {
         reader.consume(whole);
         session.deliver_held();
     }
     done
+}
+
+/// The command that comes next, and how much data it brings, if nothing about it is out of the ordinary.
+#[inline]
+fn usual_command(
+    session: &Session,
+    connection: &Connection,
+    reader: &Reader,
+    limit: usize,
+) -> Option<(ScsiCommand, usize)> {
+    let bhs = reader.begin().filter(|bhs| cdb_of(bhs).is_some() && ahs_length(bhs) == 0)?;
+    let (command, length) = (ScsiCommand::decode(bhs), data_segment_length(bhs));
+    let usual = length <= limit
+        && command.flags.contains(ScsiCommandFlags::FINAL)
+        && unasked(session, &command, length).is_ok()
+        && !connection.logged_out.get()
+        && !session.is_closing();
+    usual.then_some((command, length))
+}
+
+/// Waits for the rest of a write that can be carried out at once when it is there, on a connection without digests. False
+/// where there is none to be waited for, and the PDU is received part by part.
+async fn gather(
+    session: &Session,
+    connection: &Connection,
+    reader: &mut Reader,
+    limit: usize,
+) -> Result<bool, End> {
+    let Some((_, length)) = usual_command(session, connection, reader, limit) else { return Ok(false) };
+    let whole = BHS_LENGTH + length + padding(length);
+    let is_one = length > 0 && session.is_prompt() && reader.gathered(0, whole).is_none();
+    Ok(is_one && reader.gather(whole).await?)
 }
 
 /// Whether a command may send these `length` bytes with it, and announce more that nobody asks for; otherwise why not.
@@ -299,7 +326,7 @@ impl Incoming<'_> {
         if is_final
             && is_checked == has_digest
             && let Some(data) = self.reader.received(self.length)
-            && session.at_once(self.connection, command, data)
+            && session.at_once(self.connection, command, &data.into())
         {
             self.skip().await?;
             session.deliver_held();

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::limits::{FILL_BYTES, NBD_SPARSE_READ_BYTES, NBD_ZERO_BYTES, SEND_QUEUE_BYTES};
 use crate::log::trouble;
 use crate::request::{Completion, Extent, Flags, Request, Verb};
+use crate::transport::Received;
 use crate::volume::Channel;
 
 /// A connection and the export that it has chosen.
@@ -49,7 +50,7 @@ impl Transmission {
 
     /// A short cut for a plain read or write of a volume in memory whose data, if any, came with it: it takes no slot and
     /// no task, and its bytes are not copied on their way. False: nothing was done, and [`Transmission::start`] does it.
-    pub fn at_once(&self, request: &WireRequest, data: &[u8]) -> bool {
+    pub fn at_once(&self, request: &WireRequest, data: &Received<'_>) -> bool {
         let connection = &self.connection;
         let usual = self.channel.is_prompt()
             && request.length > 0
@@ -69,7 +70,7 @@ impl Transmission {
                 connection.send_data(request.cookie, request.offset, data);
             }
             Command::WRITE => {
-                let Some(writing) = self.channel.absorb(extent, data) else { return false };
+                let Some(writing) = self.channel.absorb(extent, data.pieces()) else { return false };
                 connection.traffic.prompt(Verb::Write, extent.length);
                 connection.done(request.cookie);
                 drop(writing);

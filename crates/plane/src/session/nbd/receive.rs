@@ -34,7 +34,9 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
         connection.phase.set(Phase::Idle);
         reader.ready().await?;
         connection.receiving();
-        if !at_once(transmission, reader) {
+        if !(at_once(transmission, reader)
+            || gather(transmission, reader).await? && at_once(transmission, reader))
+        {
             let mut header = [0; REQUEST_LENGTH];
             reader.exact(&mut header).await?;
             let request = Request::decode(&header)?;
@@ -55,17 +57,29 @@ pub async fn receive(transmission: &Rc<Transmission>, reader: &mut Reader) -> Re
 /// request is received part by part.
 fn at_once(transmission: &Transmission, reader: &mut Reader) -> bool {
     let Some(Ok(request)) = reader.begin().map(Request::decode) else { return false };
-    let whole = REQUEST_LENGTH + payload_of(&request);
-    if reader.received(whole).is_none() {
+    let payload = payload_of(&request);
+    let whole = REQUEST_LENGTH + payload;
+    if reader.gathered(0, whole).is_none() {
         return false;
     }
     look_ahead(transmission, reader, whole);
-    let data = reader.received(whole).map(|request| &request[REQUEST_LENGTH..]);
-    let done = data.is_some_and(|data| transmission.at_once(&request, data));
+    let data = reader.gathered(REQUEST_LENGTH, payload);
+    let done = data.is_some_and(|data| transmission.at_once(&request, &data));
     if done {
         reader.consume(whole);
     }
     done
+}
+
+/// Waits for the rest of a write that can be carried out at once when it is there. False where there is none to be waited for,
+/// and the request is received part by part.
+async fn gather(transmission: &Transmission, reader: &mut Reader) -> Result<bool, End> {
+    let Some(Ok(request)) = reader.begin().map(Request::decode) else { return Ok(false) };
+    let whole = REQUEST_LENGTH + payload_of(&request);
+    let is_one = request.command == Command::WRITE
+        && transmission.channel.is_prompt()
+        && reader.gathered(0, whole).is_none();
+    Ok(is_one && reader.gather(whole).await?)
 }
 
 /// While one request is worked on, of which `rest` bytes have still to be taken, the memory for the next ones comes nearer.

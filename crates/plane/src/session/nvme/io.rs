@@ -55,11 +55,18 @@ pub fn expect(command: &Command, channels: &Channels, soon: Soon) {
     }
 }
 
-/// Where a Read, or a Write with all of its `data`, goes to that may wait for nothing and need no copy.
+/// Whether a command is a Write to a volume that needs no copy of its data.
+pub fn is_prompt_write(command: &Command, channels: &Channels) -> bool {
+    Opcode(command.opcode) == Opcode::WRITE
+        && channel(channels, command.nsid).is_ok_and(|channel| channel.is_prompt())
+}
+
+/// Where a Read, or a Write with all of its data, of which `came` bytes came with it, goes to that may wait for nothing and
+/// need no copy.
 pub fn prompt<'a>(
     command: &Command,
     channels: &'a Channels,
-    data: &[u8],
+    came: usize,
 ) -> Option<(&'a Channel, Verb, Extent)> {
     let opcode = Opcode(command.opcode);
     if !matches!(opcode, Opcode::READ | Opcode::WRITE) {
@@ -70,10 +77,8 @@ pub fn prompt<'a>(
     if u64::from(command.sgl.length) != extent.length {
         return None;
     }
-    match (opcode, command.data_place(data.len() as u32).ok()?) {
-        (Opcode::READ, DataPlace::CommandBuffer { .. }) if data.is_empty() => {
-            Some((channel, Verb::Read, extent))
-        }
+    match (opcode, command.data_place(came as u32).ok()?) {
+        (Opcode::READ, DataPlace::CommandBuffer { .. }) if came == 0 => Some((channel, Verb::Read, extent)),
         (Opcode::WRITE, DataPlace::InCapsule { offset: 0, .. }) => Some((channel, Verb::Write, extent)),
         _ => None,
     }

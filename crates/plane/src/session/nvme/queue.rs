@@ -20,7 +20,7 @@ use crate::limits::{NVME_MAXH2CDATA, NVME_MEMORY_TIME, RECEIVE_STALL, SEND_QUEUE
 use crate::memory_gate::{has_memory, wait_for_memory};
 use crate::request::Verb;
 use crate::shard::Shard;
-use crate::transport::Promise;
+use crate::transport::{Promise, Received};
 use crate::watch::Watched;
 
 /// Byte offsets in an H2CData header, for what is wrong with it.
@@ -189,7 +189,7 @@ impl Queue {
 
     /// A short cut for a plain Read or Write of a volume in memory whose data, if any, came with it: it takes no slot,
     /// and its bytes are not copied on their way. False: nothing was done, and [`Queue::take`] does it or tells why not.
-    pub fn at_once(&self, command: &Command, data: &[u8]) -> bool {
+    pub fn at_once(&self, command: &Command, data: &Received<'_>) -> bool {
         let Role::Io(namespaces) = &self.role else { return false };
         let usual = command.fuse() == Fuse::Normal
             && self.first.get().is_none()
@@ -202,7 +202,7 @@ impl Queue {
             return false;
         }
         let channels = namespaces.channels.borrow();
-        let Some((channel, verb, extent)) = io::prompt(command, &channels, data) else { return false };
+        let Some((channel, verb, extent)) = io::prompt(command, &channels, data.len()) else { return false };
         let note = || {
             namespaces.counters.count(command.opcode, command.sgl.length);
             self.connection.traffic.prompt(verb, extent.length);
@@ -211,7 +211,7 @@ impl Queue {
         };
         // What was written is on its way to memory: an outcome that was handed on would wait for that.
         if verb == Verb::Write {
-            let Some(writing) = channel.absorb(extent, data) else { return false };
+            let Some(writing) = channel.absorb(extent, data.pieces()) else { return false };
             note();
             self.complete(command.cid, Outcome::done());
             drop(writing);
@@ -221,6 +221,14 @@ impl Queue {
         note();
         self.complete(command.cid, Outcome::with_data(lent));
         true
+    }
+
+    /// Whether a command is a Write that [`Queue::at_once`] may carry out when all of its data has come.
+    pub fn is_prompt_write(&self, command: &Command) -> bool {
+        match &self.role {
+            Role::Io(namespaces) => io::is_prompt_write(command, &namespaces.channels.borrow()),
+            Role::Admin(_) => false,
+        }
     }
 
     /// Joins the halves of a fused operation (Base 2.1 section 3.4.2): the second follows the first at once.

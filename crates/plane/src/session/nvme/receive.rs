@@ -168,17 +168,31 @@ fn look_ahead(queue: &Queue, reader: &mut Reader, rest: usize) {
 fn at_once(queue: &Queue, reader: &mut Reader, framing: Framing, in_capsule: u32) -> bool {
     let Some(CapsuleCmd { header, command }) = reader.begin().map(CapsuleCmd::decode) else { return false };
     let whole = header.plen as usize;
-    if header.pdu_type != PduType::CAPSULE_CMD || reader.received(whole).is_none() {
+    if header.pdu_type != PduType::CAPSULE_CMD || reader.gathered(0, whole).is_none() {
         return false;
     }
     let Ok(shape) = framing.shape(&header, Sender::Host, in_capsule) else { return false };
     look_ahead(queue, reader, whole);
-    let data = reader.received(whole).map(|capsule| &capsule[shape.data_offset..]);
-    let done = data.is_some_and(|data| queue.at_once(&command, data));
+    let data = reader.gathered(shape.data_offset, shape.data);
+    let done = data.is_some_and(|data| queue.at_once(&command, &data));
     if done {
         reader.consume(whole);
     }
     done
+}
+
+/// Waits for the rest of a Write that can be carried out at once when it is there, on a connection without digests. False
+/// where there is none to be waited for, and the PDU is received part by part.
+async fn gather(queue: &Queue, reader: &mut Reader, framing: Framing, in_capsule: u32) -> Result<bool, End> {
+    let Some(CapsuleCmd { header, command }) = reader.begin().map(CapsuleCmd::decode) else {
+        return Ok(false);
+    };
+    let whole = header.plen as usize;
+    let is_one = header.pdu_type == PduType::CAPSULE_CMD
+        && reader.gathered(0, whole).is_none()
+        && framing.shape(&header, Sender::Host, in_capsule).is_ok()
+        && queue.is_prompt_write(&command);
+    Ok(is_one && reader.gather(whole).await?)
 }
 
 /// Receives the commands of a queue until its connection ends.
@@ -191,7 +205,11 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
     let mut pdu = Pdu::none();
     while !connection.outgoing.is_closed() {
         ready(&connection, reader).await?;
-        if is_plain && at_once(queue, reader, framing, in_capsule) {
+        if is_plain
+            && (at_once(queue, reader, framing, in_capsule)
+                || gather(queue, reader, framing, in_capsule).await?
+                    && at_once(queue, reader, framing, in_capsule))
+        {
             continue;
         }
         header(reader, framing, limit, &mut pdu).await?;
@@ -201,7 +219,7 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
                 let command = CapsuleCmd::decode(pdu.bytes()).command;
                 if !pdu.shape.data_digest
                     && let Some(data) = reader.received(pdu.shape.data)
-                    && queue.at_once(&command, data)
+                    && queue.at_once(&command, &data.into())
                 {
                     reader.skip(pdu.shape.data).await?;
                     continue;

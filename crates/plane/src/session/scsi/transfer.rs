@@ -12,6 +12,7 @@ use super::unit::Nexus;
 use crate::limits;
 use crate::request::{Extent, Flags, Request, Verb};
 use crate::session::traffic::Traffic;
+use crate::transport::Received;
 
 impl LogicalUnit {
     /// Makes everything acknowledged durable.
@@ -87,7 +88,7 @@ impl LogicalUnit {
         nexus: &Nexus,
         lun: Option<Lun>,
         cdb: &[u8],
-        data: &[u8],
+        data: &Received<'_>,
         traffic: &Traffic,
         respond: impl FnOnce(Response),
     ) -> bool {
@@ -111,7 +112,7 @@ impl LogicalUnit {
                 respond(Response::shared(data));
             }
             Command::Write(_) => {
-                let Some(writing) = self.channel.absorb(extent, data) else { return false };
+                let Some(writing) = self.channel.absorb(extent, data.pieces()) else { return false };
                 traffic.prompt(Verb::Write, extent.length);
                 respond(Response::good());
                 drop(writing);
