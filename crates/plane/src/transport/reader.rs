@@ -151,13 +151,8 @@ impl Reader {
             if self.behind.len() + 1 >= PIECES || !self.ring.has_plenty_of_buffers() {
                 return Ok(false);
             }
-            let chunk = self.inflow.next().await?;
-            self.last.set(self.ring.turn_time());
-            if chunk.is_empty() {
-                return Err(Gone::Torn);
-            }
-            come += chunk.len();
-            self.behind.push_back(chunk);
+            self.receive().await?;
+            come += self.behind.back().map_or(0, |chunk| chunk.len());
         }
         Ok(true)
     }
@@ -168,12 +163,20 @@ impl Reader {
         self.buffered().first_chunk()
     }
 
+    /// What is left of the chunk is not needed; the next one takes its place.
+    #[inline]
     async fn more(&mut self) -> Result<(), Gone> {
         self.chunk = None;
-        let chunk = match self.behind.pop_front() {
-            Some(chunk) => chunk,
-            None => self.inflow.next().await?,
-        };
+        match self.behind.pop_front() {
+            Some(chunk) => self.begin_chunk(chunk, 0),
+            None => self.receive().await?,
+        }
+        Ok(())
+    }
+
+    /// Receives a chunk, behind the one that is there.
+    async fn receive(&mut self) -> Result<(), Gone> {
+        let chunk = self.inflow.next().await?;
         self.take(chunk)
     }
 
@@ -185,7 +188,11 @@ impl Reader {
         if chunk.is_empty() {
             return Err(Gone::Torn);
         }
-        self.begin_chunk(chunk, 0);
+        if self.chunk.is_some() {
+            self.behind.push_back(chunk);
+        } else {
+            self.begin_chunk(chunk, 0);
+        }
         Ok(())
     }
 
