@@ -340,7 +340,8 @@ impl Ring {
     }
 
     /// A receive found no buffer: one more goes round, or those are emptied that nobody has taken. False when those
-    /// that were taken have to come back first, which they do within a turn.
+    /// that were taken have to come back first: most do within a turn, and a quarter of all at most is kept for longer
+    /// ([`Ring::has_plenty_of_buffers`]).
     pub(crate) fn make_room(&self) -> bool {
         if self.0.driver.widen() {
             return true;
