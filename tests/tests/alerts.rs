@@ -119,6 +119,8 @@ fn what_could_not_be_sent_before_the_node_was_killed_arrives_once() {
     let _server = MailServer::start(port, &mailbox);
     assert!(wait_until(SOON, || count(&mailbox, "critical: pool tank is degraded") == 1), "{}", node.log());
     assert!(wait_until(SOON, || json(&data, &["alert", "list"])["waiting"] == 0));
+    // What is told is kept; what only does not wait any more may not be yet, and a node killed then would send it again.
+    assert!(wait_until(SOON, || fels(&data, &["events"]).contains("ops@example.org was told")));
     // After two more starts and looks nobody is told again.
     for _ in 0..2 {
         node.restart();

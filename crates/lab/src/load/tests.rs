@@ -111,24 +111,33 @@ fn what_is_written_is_found_again() {
 
 #[test]
 fn a_byte_that_changes_is_found() {
+    const SPOILT: [u64; 2] = [10_000, 42_768];
     let directory = directory_in_memory();
     // So small that even a disk that others keep busy writes all of it in time.
     let (volume, target) = file(directory.path(), 64 << 10);
     let load = Load { read_percent: 0, random_percent: 0, depth: 1, verify: true, ..Load::default() };
     // After the only sample the load is over, and the final pass has not begun.
     let spoil = move || {
-        // A write that the kernel still has ends meanwhile; this thread begins no other one.
+        // A write that the kernel still has ends meanwhile.
         std::thread::sleep(Duration::from_millis(50));
-        let mut byte = [0];
-        volume.read_exact_at(&mut byte, 10_000).unwrap();
-        volume.write_all_at(&[byte[0] ^ 0x40], 10_000).unwrap();
+        for place in SPOILT {
+            let mut byte = [0];
+            volume.read_exact_at(&mut byte, place).unwrap();
+            volume.write_all_at(&[byte[0] ^ 0x40], place).unwrap();
+        }
     };
     let Outcome { ended, samples } = run(&target, short(load), None, spoil);
     assert_eq!(samples.len(), 1);
     assert!(samples[0].tallies.writes.operations > 16, "the whole volume was written");
-    assert_eq!(ended.findings.count, 1, "{:?}", ended.findings.first);
-    let finding = &ended.findings.first[0];
-    assert_eq!((finding.block, finding.found.as_str()), (19, "1 flipped bits from byte 272"));
+    // The operation after the last answer may have begun before the load was over, and have written over one of them.
+    let found: Vec<_> =
+        ended.findings.first.iter().map(|found| (found.block, found.found.as_str())).collect();
+    let what = "1 flipped bits from byte 272";
+    assert!(
+        [vec![(19, what), (83, what)], vec![(19, what)], vec![(83, what)]].contains(&found),
+        "{found:?}, {} in all",
+        ended.findings.count
+    );
 }
 
 #[test]
