@@ -90,7 +90,7 @@ impl Provided {
 
     /// Buffer `id` is not needed any more.
     pub(crate) fn give(&self, id: u16) {
-        self.held.set(self.held.get().saturating_sub(1));
+        self.held.set(self.held.get() - 1);
         if self.borrowed.get() > 0 {
             self.borrowed.set(self.borrowed.get() - 1);
             return self.spare.borrow_mut().push(id);
@@ -179,6 +179,11 @@ mod tests {
         provided.spare.borrow().len()
     }
 
+    fn take_and_give(provided: &Provided, id: u16) {
+        provided.hold();
+        provided.give(id);
+    }
+
     #[test]
     fn few_go_round_and_as_many_more_as_are_needed() {
         let kernel = IoUring::new(4).unwrap();
@@ -187,7 +192,7 @@ mod tests {
         assert!((0..8).all(|_| provided.widen()) && !provided.widen());
         assert_eq!((provided.tail.get(), spare(&provided)), (16, 0));
         // Those that are kept back are no loss: one of many that come back, until few go round again.
-        (0..KEPT_BACK * 20).for_each(|turn| provided.give(turn as u16 % 16));
+        (0..KEPT_BACK * 20).for_each(|turn| take_and_give(&provided, turn as u16 % 16));
         assert_eq!(spare(&provided), 8);
         assert_eq!(u32::from(provided.tail.get()), 16 + KEPT_BACK * 20 - 8);
     }
@@ -197,7 +202,7 @@ mod tests {
         let kernel = IoUring::new(4).unwrap();
         let provided = Provided::register(&kernel.submitter(), 4, 4096).unwrap();
         assert_eq!((provided.tail.get(), provided.widen()), (4, false));
-        (0..KEPT_BACK * 2).for_each(|turn| provided.give(turn as u16 % 4));
+        (0..KEPT_BACK * 2).for_each(|turn| take_and_give(&provided, turn as u16 % 4));
         assert_eq!(spare(&provided), 0);
     }
 }

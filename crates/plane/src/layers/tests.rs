@@ -39,6 +39,15 @@ fn what_is_absorbed_is_checked_as_at_every_hop() {
         ] {
             assert!(stack.absorb(extent, &[&vec![7; bytes]]).is_none(), "{extent:?}");
         }
+        let memory = Arc::new(Memory::new(1 << 20).unwrap());
+        let others: Vec<_> = std::iter::from_fn(|| memory.lender()).collect();
+        let late = Stack::new(ring.clone(), Vec::new(), Box::new(MemoryDisk::new(memory, 512)));
+        assert!(!others.is_empty() && !late.is_prompt(), "as many cores lend as can");
+        assert!(late.absorb(Extent::new(0, 512), &[&[1; 512]]).is_none());
+        let written = late.submit(Request::write(0, Buffer::copy_of(&[5; 512]))).await;
+        assert!(written.result.is_ok());
+        let read = late.submit(Request::read(0, Buffer::new(512))).await;
+        assert!(read.result.is_ok() && read.buffer.iter().all(|&byte| byte == 5));
         let layered = over_memory(&ring, vec![Box::new(Passthrough)]);
         assert!(
             !layered.is_prompt() && layered.absorb(Extent::new(0, 512), &[&[1; 512]]).is_none(),

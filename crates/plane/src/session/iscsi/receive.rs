@@ -109,8 +109,9 @@ async fn header(reader: &mut Reader, framing: Framing, bhs: &mut Bhs, ahs: &mut 
 /// Carries out a SCSI command that has come whole, with at most `limit` bytes of data, where that can be done at once, on a
 /// connection without digests: most are such. False: nothing was taken, and the PDU is received part by part.
 fn at_once(session: &Rc<Session>, connection: &Connection, reader: &mut Reader, limit: usize) -> bool {
-    let Some((command, length)) = usual_command(session, connection, reader, limit) else { return false };
-    let whole = BHS_LENGTH + length + padding(length);
+    let Some((command, length, whole)) = usual_command(session, connection, reader, limit) else {
+        return false;
+    };
     if reader.gathered(0, whole).is_none() {
         return false;
     }
@@ -124,14 +125,14 @@ fn at_once(session: &Rc<Session>, connection: &Connection, reader: &mut Reader, 
     done
 }
 
-/// The command that comes next, and how much data it brings, if nothing about it is out of the ordinary.
+/// The command that comes next, how much data it brings, and the length of all, if nothing about it is out of the ordinary.
 #[inline]
 fn usual_command(
     session: &Session,
     connection: &Connection,
     reader: &Reader,
     limit: usize,
-) -> Option<(ScsiCommand, usize)> {
+) -> Option<(ScsiCommand, usize, usize)> {
     let bhs = reader.begin().filter(|bhs| cdb_of(bhs).is_some() && ahs_length(bhs) == 0)?;
     let (command, length) = (ScsiCommand::decode(bhs), data_segment_length(bhs));
     let usual = length <= limit
@@ -139,7 +140,7 @@ fn usual_command(
         && unasked(session, &command, length).is_ok()
         && !connection.logged_out.get()
         && !session.is_closing();
-    usual.then_some((command, length))
+    usual.then(|| (command, length, Framing::default().total_length(bhs)))
 }
 
 /// Waits for the rest of a write that can be carried out at once when it is there, on a connection without digests. False
@@ -150,8 +151,9 @@ async fn gather(
     reader: &mut Reader,
     limit: usize,
 ) -> Result<bool, End> {
-    let Some((_, length)) = usual_command(session, connection, reader, limit) else { return Ok(false) };
-    let whole = BHS_LENGTH + length + padding(length);
+    let Some((_, length, whole)) = usual_command(session, connection, reader, limit) else {
+        return Ok(false);
+    };
     let is_one = length > 0 && session.is_prompt() && reader.gathered(0, whole).is_none();
     Ok(is_one && reader.gather(whole).await?)
 }
