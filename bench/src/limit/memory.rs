@@ -1,5 +1,6 @@
 //! Answers from memory that is larger than the caches, and keeps there what is written. Its begin is fetched ahead, and
-//! what is long is written past the cache where Fels does so too: it is to be as quick as such a server can be.
+//! what is long is written past the cache, or copied to a buffer before it is sent, where Fels does so too: it is to be as
+//! quick as such a server can be.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Write};
@@ -7,7 +8,7 @@ use std::net::TcpStream;
 use std::ops::Range;
 
 use memmap2::{Advice, MmapMut};
-use ring::{PAGE, copy_cold, fetch, fetches_before_write};
+use ring::{PAGE, copy_cold, fetch, fetches_before_write, is_copied_before_sent};
 
 use super::server::Sink;
 use super::{HEAD, Head, MOST, SLICES, waits};
@@ -20,26 +21,34 @@ const BEGIN: usize = 512;
 const BEGINS: usize = 8;
 
 /// As much memory as a volume has, and as the longest request, all of it touched, on huge pages where the machine has them.
-pub(super) struct Memory(MmapMut);
+pub(super) struct Memory {
+    map: MmapMut,
+    /// Whether so many bytes are copied before they are sent.
+    is_copied: fn(usize, u64) -> bool,
+}
 
 impl Memory {
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
+        Self::copying(bytes, is_copied_before_sent)
+    }
+
+    pub(super) fn copying(bytes: usize, is_copied: fn(usize, u64) -> bool) -> io::Result<Self> {
         let mut map = MmapMut::map_anon(bytes.max(MOST as usize))?;
         // Only advice: refusal changes nothing.
         let _refused = map.advise(Advice::HugePage);
         map.fill(0x5a);
-        Ok(Self(map))
+        Ok(Self { map, is_copied })
     }
 
     /// Has the begin of what a request is about fetched.
     fn fetch(&self, place: u64, bytes: usize) {
-        let pages = self.0[self.at(place, bytes)].chunks(PAGE).take(BEGINS);
+        let pages = self.map[self.at(place, bytes)].chunks(PAGE).take(BEGINS);
         pages.for_each(|page| fetch(&page[..page.len().min(BEGIN)]));
     }
 
     /// Where the bytes of a place are, which are [`MOST`] at most.
     fn at(&self, place: u64, bytes: usize) -> Range<usize> {
-        let places = self.0.len() / bytes.max(1);
+        let places = self.map.len() / bytes.max(1);
         let from = (place % places as u64) as usize * bytes;
         from..from + bytes
     }
@@ -48,9 +57,12 @@ impl Memory {
 /// Answers of a connection that are not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct Owed {
-    answers: VecDeque<Head>,
+    /// With the data, where that is copied.
+    answers: VecDeque<(Head, Option<Vec<u8>>)>,
     /// Bytes of the first of them that are sent.
     sent: usize,
+    /// Buffers for copies, of which the last one was used last.
+    spares: Vec<Vec<u8>>,
 }
 
 impl Owed {
@@ -63,10 +75,11 @@ impl Owed {
         while !self.answers.is_empty() {
             let mut slices: Vec<IoSlice<'_>> = Vec::with_capacity(SLICES);
             let mut skip = self.sent;
-            for head in self.answers.iter().take(SLICES / 2) {
+            for (head, copy) in self.answers.iter().take(SLICES / 2) {
                 let own = HEAD.min(head.answer as usize);
-                let data = memory.at(head.place, head.answer as usize - own);
-                let parts = [&ANSWER[skip.min(own)..own], &memory.0[data][skip.saturating_sub(own)..]];
+                let there = || &memory.map[memory.at(head.place, head.answer as usize - own)];
+                let data = copy.as_deref().unwrap_or_else(there);
+                let parts = [&ANSWER[skip.min(own)..own], &data[skip.saturating_sub(own)..]];
                 skip = 0;
                 slices.extend(parts.into_iter().filter(|part| !part.is_empty()).map(IoSlice::new));
             }
@@ -81,12 +94,13 @@ impl Owed {
 
     fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
-        while let Some(head) = self.answers.front() {
+        while let Some((head, copy)) = self.answers.front_mut() {
             let length = head.answer as usize;
             if self.sent < length {
                 return;
             }
             self.sent -= length;
+            self.spares.extend(copy.take());
             self.answers.pop_front();
         }
     }
@@ -100,8 +114,17 @@ pub(super) struct Kept<'a> {
 
 impl Sink for Kept<'_> {
     fn asked(&mut self, head: Head) {
-        self.owed.answers.push_back(head);
-        self.memory.fetch(head.place, (head.answer as usize).saturating_sub(HEAD));
+        let bytes = (head.answer as usize).saturating_sub(HEAD);
+        let copy = (self.memory.is_copied)(bytes, self.memory.map.len() as u64).then(|| {
+            let mut copy = self.owed.spares.pop().unwrap_or_default();
+            copy.clear();
+            copy.extend_from_slice(&self.memory.map[self.memory.at(head.place, bytes)]);
+            copy
+        });
+        if copy.is_none() {
+            self.memory.fetch(head.place, bytes);
+        }
+        self.owed.answers.push_back((head, copy));
     }
 
     fn expects(&mut self, head: Head) {
@@ -113,6 +136,6 @@ impl Sink for Kept<'_> {
 
     fn follows(&mut self, head: Head, at: usize, data: &[u8]) {
         let kept = self.memory.at(head.place, head.follows as usize);
-        copy_cold(data, &mut self.memory.0[kept][at..at + data.len()]);
+        copy_cold(data, &mut self.memory.map[kept][at..at + data.len()]);
     }
 }

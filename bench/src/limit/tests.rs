@@ -35,9 +35,11 @@ fn heads_and_data_may_arrive_in_any_pieces() {
 
 #[test]
 fn memory_keeps_what_is_written_at_its_place_and_sends_it_from_there() {
-    let mut memory = Memory::new(0).unwrap();
     let (listener, size) = (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), 1000_u32);
-    for piece in [1, 7, 47, 48, 49, 1000, 4000] {
+    let pieces = [1, 7, 47, 48, 49, 1000, 4000];
+    let ways: [fn(usize, u64) -> bool; 2] = [|_, _| false, |bytes, _| bytes == 1000];
+    for (piece, is_copied) in pieces.iter().flat_map(|&piece| ways.map(|way| (piece, way))) {
+        let mut memory = Memory::copying(0, is_copied).unwrap();
         let mut stream = Vec::new();
         for place in 0..4_u64 {
             stream.extend(Head { follows: size, answer: 48, place }.write());

@@ -338,6 +338,12 @@ impl Shared {
         })
     }
 
+    /// Whether what is to be sent, and nobody has looked at before, is sooner sent from a copy of it.
+    #[inline]
+    pub fn is_better_copied(&self) -> bool {
+        matches!(&self.0, Source::Lent(lent) if lent.is_better_copied())
+    }
+
     /// The first `length` bytes of it. Panics when there are fewer.
     pub fn cut(self, length: usize) -> Shared {
         if length == self.len() { self } else { self.slice(0..length) }

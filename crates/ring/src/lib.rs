@@ -43,7 +43,9 @@ pub use congestion::{CongestionControl, MAX_CONGESTION_CONTROL_NAME};
 pub use file::{File, FileOptions};
 pub use inflow::Inflow;
 pub use mailbox::{Receiver, Sender, mailbox};
-pub use memory::{Lender, Memory, PAGE, Soon, Writing, copy_cold, fetch, fetches_before_write};
+pub use memory::{
+    Lender, Memory, PAGE, Soon, Writing, copy_cold, fetch, fetches_before_write, is_copied_before_sent,
+};
 pub use notify::Notify;
 pub use pooled::{Pooled, PooledFuture};
 pub use ring::{Options, Reactor, Ring, Sleep, StartError};

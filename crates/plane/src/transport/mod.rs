@@ -1,10 +1,12 @@
 //! Bytes to frames and frames to bytes.
 
 mod lookout;
+mod near;
 mod outgoing;
 mod reader;
 mod received;
 
+pub use near::near;
 pub use outgoing::{Outgoing, Promise, Stalled};
 pub use reader::{Gone, Reader};
 pub use received::Received;

@@ -5,6 +5,9 @@
 //! is not so short that it has been fetched in time, and on AMD's Zen 3 and 4. On Zen 5 it is the slower way for more than a
 //! page, and to fetch what is there before brings nothing either; a page by itself is quicker so when the core does something
 //! else before it waits for it (docs/performance.md).
+//!
+//! The kernel copies what is sent from there as well. On Zen 5 one long copy of Fels's own to a buffer that is in the cache,
+//! and the kernel's from that, are quicker together than the kernel's alone.
 
 use std::ops::RangeInclusive;
 use std::ptr;
@@ -18,7 +21,15 @@ struct Ways {
     past_cache: RangeInclusive<usize>,
     /// From so many bytes on nothing is won by fetching what is there before it is written over.
     unfetched: usize,
+    /// So many bytes that are to be sent go to a buffer first.
+    copied: RangeInclusive<usize>,
 }
+
+/// No bytes, which nobody sends.
+const NEVER: RangeInclusive<usize> = 0..=0;
+/// A memory of so many bytes does not stay in the last cache, of which that processor shows 32 MiB: where it stays, a copy more
+/// costs a seventh.
+const COLD: u64 = 128 << 20;
 
 #[inline]
 fn ways() -> &'static Ways {
@@ -38,9 +49,16 @@ pub fn fetches_before_write(length: usize) -> bool {
     length < ways().unfetched
 }
 
+/// Whether `length` bytes of a memory of `memory` bytes, which nobody has looked at, are better copied to a buffer, which is
+/// in the cache, before they are sent.
+#[inline]
+pub fn is_copied_before_sent(length: usize, memory: u64) -> bool {
+    memory >= COLD && ways().copied.contains(&length)
+}
+
 impl Ways {
     fn past_cache_from(bytes: usize) -> Ways {
-        Ways { past_cache: bytes..=usize::MAX, unfetched: bytes }
+        Ways { past_cache: bytes..=usize::MAX, unfetched: bytes, copied: NEVER }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -59,9 +77,9 @@ impl Ways {
             b"AuthenticAMD" if family == 25 && is_x86_feature_detected!("avx2") => {
                 Ways::past_cache_from(8 << 10)
             }
-            // Zen 5; less than a page was not measured.
+            // Zen 5; writes of less than a page and sends of more than a MiB were not measured.
             b"AuthenticAMD" if family == 26 && is_x86_feature_detected!("avx2") => {
-                Ways { past_cache: PAGE..=PAGE, unfetched: PAGE }
+                Ways { past_cache: PAGE..=PAGE, unfetched: PAGE, copied: 64 << 10..=1 << 20 }
             }
             _ => Ways::past_cache_from(usize::MAX),
         }

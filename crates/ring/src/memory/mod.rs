@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub use ahead::fetch;
-pub use copy::{copy_cold, fetches_before_write};
+pub use copy::{copy_cold, fetches_before_write, is_copied_before_sent};
 pub(crate) use lender::Lent;
 pub use lender::{Lender, Writing};
 use mapping::Mapping;

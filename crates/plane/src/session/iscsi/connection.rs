@@ -13,7 +13,7 @@ use super::login::{ConnectionParameters, LoginOutcome};
 use super::text::TextNegotiation;
 use crate::limits::SEND_DATA_SEGMENT_BYTES;
 use crate::session::traffic::Traffic;
-use crate::transport::Outgoing;
+use crate::transport::{Outgoing, near};
 
 /// Pieces of one frame at most: header, data, padding and digest.
 const SEGMENTS: usize = 3;
@@ -130,7 +130,7 @@ impl Connection {
             header(list);
             let digest = framing.data_digest.then(|| data_digest(&data));
             let pad = padding(data.len());
-            list.push(data);
+            list.push(if digest.is_some() { data } else { near(data) });
             list.push_bytes(&[0; 3][..pad]);
             if let Some(digest) = digest {
                 list.push_bytes(&digest);

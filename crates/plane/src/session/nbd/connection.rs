@@ -9,7 +9,7 @@ use wire::nbd::{SimpleReply, data_chunk, error_chunk, hole_chunk, none_chunk};
 use super::errors::Refused;
 use crate::limits::{NBD_BYTES_IN_FLIGHT, NBD_REQUESTS, RECEIVE_STALL};
 use crate::session::traffic::Traffic;
-use crate::transport::Outgoing;
+use crate::transport::{Outgoing, near};
 use crate::watch::Watched;
 
 /// Pieces of one reply at most: header and data.
@@ -170,7 +170,7 @@ impl Connection {
         self.outgoing.push(SEGMENTS, |list| {
             list.push_bytes(head);
             if let Some(data) = data {
-                list.push(data);
+                list.push(near(data));
             }
         });
     }

@@ -13,7 +13,7 @@ use wire::nvme::{Completion, Status};
 
 use crate::limits::SEND_DATA_SEGMENT_BYTES;
 use crate::session::traffic::Traffic;
-use crate::transport::Outgoing;
+use crate::transport::{Outgoing, near};
 use crate::watch::Watched;
 
 /// Pieces of one PDU at most: header with digest and padding, data, digest.
@@ -162,11 +162,12 @@ impl Connection {
             let Some(data) = data else { return };
             let padding = data_offset - (list.len() - before);
             list.push_bytes(&[0; 128][..padding]);
-            let digest = framing.data_digest.then(|| crc32c(&data).to_le_bytes());
-            list.push(data);
-            if let Some(digest) = digest {
-                list.push_bytes(&digest);
+            if !framing.data_digest {
+                return list.push(near(data));
             }
+            let digest = crc32c(&data).to_le_bytes();
+            list.push(data);
+            list.push_bytes(&digest);
         });
     }
 
