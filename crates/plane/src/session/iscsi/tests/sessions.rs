@@ -6,7 +6,7 @@ use ring::sim::Settings;
 use wire::iscsi::LoginStatus;
 
 use super::bed::{BLOCK, Stage, TARGET, play, play_with_file};
-use super::peer::{Joining, Scsi, next};
+use super::peer::{Joining, Scsi, next, pattern};
 use crate::limits::LOGIN_TIME;
 
 #[test]
@@ -17,6 +17,27 @@ fn one_initiator_may_have_several_sessions() {
         assert_eq!(bed.session_count(), 2);
         one.write(5, &[0x15; BLOCK]).await;
         assert_eq!(two.read(5, 1).await, [0x15; BLOCK]);
+    });
+}
+
+#[test]
+fn what_stands_right_behind_a_large_write_is_taken_from_where_that_ends() {
+    play(|bed| async move {
+        let peer = bed.log_in("ImmediateData=Yes FirstBurstLength=262144").await;
+        let (lengths, data) = ([384, 1, 500, 7, 300, 512], pattern(3, 1704 * BLOCK));
+        let (mut stream, mut tags, mut lba) = (Vec::new(), Vec::new(), 0);
+        for blocks in lengths {
+            let write = Scsi::write(lba as u64, blocks as u32).with(&data[lba * BLOCK..][..blocks * BLOCK]);
+            let (tag, bytes) = peer.encode_command(&write);
+            stream.extend(bytes);
+            tags.push(tag);
+            lba += blocks;
+        }
+        peer.send_bytes(&stream).await;
+        for tag in tags {
+            peer.good(tag).await;
+        }
+        assert!(peer.read(0, lba as u32).await == data);
     });
 }
 

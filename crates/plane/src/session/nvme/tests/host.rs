@@ -207,14 +207,18 @@ impl Host {
 
     /// A write, compare or read of whole blocks from `lba`; data in the capsule if `in_capsule`. Gives its identifier.
     pub async fn blocks(&self, opcode: Opcode, lba: u64, data: &[u8], in_capsule: bool, fuse: Fuse) -> u16 {
-        let (cid, length) = (self.next_cid(), data.len() as u32);
-        let range = BlockRange { slba: lba, nlb: (data.len() / BLOCK - 1) as u16, ..BlockRange::default() };
+        let command = self.command(opcode, lba, data.len(), in_capsule, fuse);
+        self.capsule(command, if in_capsule { data } else { &[] }).await;
+        command.cid
+    }
+
+    /// Such a command, which is not sent.
+    pub fn command(&self, opcode: Opcode, lba: u64, bytes: usize, in_capsule: bool, fuse: Fuse) -> Command {
+        let (cid, length) = (self.next_cid(), bytes as u32);
+        let range = BlockRange { slba: lba, nlb: (bytes / BLOCK - 1) as u16, ..BlockRange::default() };
         let sgl =
             if in_capsule { SglDescriptor::in_capsule(0, length) } else { SglDescriptor::transport(length) };
-        let command =
-            Command { flags: CommandFlags::SGL.with_fuse(fuse), ..range.command(opcode, cid, 1, sgl) };
-        self.capsule(command, if in_capsule { data } else { &[] }).await;
-        cid
+        Command { flags: CommandFlags::SGL.with_fuse(fuse), ..range.command(opcode, cid, 1, sgl) }
     }
 
     /// Reads `blocks` from `lba`, which has to succeed.
@@ -256,12 +260,18 @@ impl Host {
 
     /// Sends a command with its data.
     pub async fn capsule(&self, command: Command, data: &[u8]) {
+        let bytes = self.encode_capsule(command, data);
+        self.send(&bytes).await;
+    }
+
+    /// A command with its data as it goes out.
+    pub fn encode_capsule(&self, command: Command, data: &[u8]) -> Vec<u8> {
         let pdu = CapsuleCmd::new(self.framing.get(), command, data.len() as u32);
         let mut bytes = self.framed(&encoded(|bytes| pdu.encode(bytes)), pdu.header, data);
         if self.spoils.take() {
             *bytes.last_mut().unwrap() ^= 1;
         }
-        self.send(&bytes).await;
+        bytes
     }
 
     /// Damages the digest of the data of the next capsule.

@@ -155,6 +155,27 @@ fn a_capsule_of_exactly_the_limit_is_taken_and_one_beyond_it_changes_nothing() {
 }
 
 #[test]
+fn what_stands_right_behind_a_large_write_is_taken_from_where_that_ends() {
+    play_layered_and_bare(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let (lengths, data) = ([384, 1, 500, 7, 300, 512], pattern(1704));
+        let (mut stream, mut lba) = (Vec::new(), 0);
+        for blocks in lengths {
+            let data = &data[lba * BLOCK..][..blocks * BLOCK];
+            let command = host.command(Opcode::WRITE, lba as u64, data.len(), true, Fuse::Normal);
+            stream.extend(host.encode_capsule(command, data));
+            lba += blocks;
+        }
+        host.send(&stream).await;
+        for blocks in lengths {
+            assert_eq!(host.completed().await.status, DONE, "a write of {blocks}");
+        }
+        assert!(host.read(0, lba).await == data);
+    });
+}
+
+#[test]
 fn a_pdu_that_is_not_for_this_moment_or_this_side_ends_the_connection() {
     play_layered_and_bare(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
