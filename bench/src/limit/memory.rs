@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::ops::Range;
 
 use memmap2::{Advice, MmapMut};
-use ring::{PAGE, copy_cold, fetch, fetches_before_write, is_copied_before_sent};
+use ring::{PAGE, Ways, fetch};
 
 use super::server::Sink;
 use super::{HEAD, Head, MOST, SLICES, waits};
@@ -23,21 +23,23 @@ const BEGINS: usize = 8;
 /// As much memory as a volume has, and as the longest request, all of it touched, on huge pages where the machine has them.
 pub(super) struct Memory {
     map: MmapMut,
+    ways: &'static Ways,
     /// Whether so many bytes are copied before they are sent.
-    is_copied: fn(usize, u64) -> bool,
+    is_copied: fn(&Ways, usize) -> bool,
 }
 
 impl Memory {
     pub(super) fn new(bytes: usize) -> io::Result<Self> {
-        Self::copying(bytes, is_copied_before_sent)
+        Self::copying(bytes, Ways::copies_before_send)
     }
 
-    pub(super) fn copying(bytes: usize, is_copied: fn(usize, u64) -> bool) -> io::Result<Self> {
+    pub(super) fn copying(bytes: usize, is_copied: fn(&Ways, usize) -> bool) -> io::Result<Self> {
         let mut map = MmapMut::map_anon(bytes.max(MOST as usize))?;
         // Only advice: refusal changes nothing.
         let _refused = map.advise(Advice::HugePage);
         map.fill(0x5a);
-        Ok(Self { map, is_copied })
+        let ways = Ways::of_memory(map.len() as u64);
+        Ok(Self { map, ways, is_copied })
     }
 
     /// Has the begin of what a request is about fetched.
@@ -115,7 +117,7 @@ pub(super) struct Kept<'a> {
 impl Sink for Kept<'_> {
     fn asked(&mut self, head: Head) {
         let bytes = (head.answer as usize).saturating_sub(HEAD);
-        let copy = (self.memory.is_copied)(bytes, self.memory.map.len() as u64).then(|| {
+        let copy = (self.memory.is_copied)(self.memory.ways, bytes).then(|| {
             let mut copy = self.owed.spares.pop().unwrap_or_default();
             copy.clear();
             copy.extend_from_slice(&self.memory.map[self.memory.at(head.place, bytes)]);
@@ -129,13 +131,13 @@ impl Sink for Kept<'_> {
 
     fn expects(&mut self, head: Head) {
         let bytes = head.follows as usize;
-        if head.follows <= MOST && fetches_before_write(bytes) {
+        if head.follows <= MOST && self.memory.ways.fetches_before_write(bytes) {
             self.memory.fetch(head.place, bytes);
         }
     }
 
     fn follows(&mut self, head: Head, at: usize, data: &[u8]) {
         let kept = self.memory.at(head.place, head.follows as usize);
-        copy_cold(data, &mut self.memory.map[kept][at..at + data.len()]);
+        self.memory.ways.copy(data, &mut self.memory.map[kept][at..at + data.len()]);
     }
 }

@@ -37,7 +37,7 @@ fn heads_and_data_may_arrive_in_any_pieces() {
 fn memory_keeps_what_is_written_at_its_place_and_sends_it_from_there() {
     let (listener, size) = (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), 1000_u32);
     let pieces = [1, 7, 47, 48, 49, 1000, 4000];
-    let ways: [fn(usize, u64) -> bool; 2] = [|_, _| false, |bytes, _| bytes == 1000];
+    let ways: [fn(&ring::Ways, usize) -> bool; 2] = [|_, _| false, |_, bytes| bytes == 1000];
     for (piece, is_copied) in pieces.iter().flat_map(|&piece| ways.map(|way| (piece, way))) {
         let mut memory = Memory::copying(0, is_copied).unwrap();
         let mut stream = Vec::new();

@@ -43,9 +43,7 @@ pub use congestion::{CongestionControl, MAX_CONGESTION_CONTROL_NAME};
 pub use file::{File, FileOptions};
 pub use inflow::Inflow;
 pub use mailbox::{Receiver, Sender, mailbox};
-pub use memory::{
-    Lender, Memory, PAGE, Soon, Writing, copy_cold, fetch, fetches_before_write, is_copied_before_sent,
-};
+pub use memory::{Lender, Memory, PAGE, Soon, Ways, Writing, fetch};
 pub use notify::Notify;
 pub use pooled::{Pooled, PooledFuture};
 pub use ring::{Options, Reactor, Ring, Sleep, StartError};

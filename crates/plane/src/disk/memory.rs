@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use ring::{Lender, Memory, PAGE, Shared, Soon, Writing, fetches_before_write};
+use ring::{Lender, Memory, PAGE, Shared, Soon, Writing};
 
 use crate::disk::{Disk, PHYSICAL_BLOCK};
 use crate::error::Error;
@@ -52,7 +52,7 @@ impl Disk for MemoryDisk {
 
     fn expect(&self, verb: Verb, extent: Extent, soon: Soon) {
         let length = extent.length as usize;
-        if verb == Verb::Write && soon == Soon::Next && !fetches_before_write(length) {
+        if verb == Verb::Write && soon == Soon::Next && !self.memory.ways().fetches_before_write(length) {
             return;
         }
         self.memory.expect(extent.offset, length, soon);

@@ -7,7 +7,7 @@ use std::ops::{Deref, Range};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::{LENDERS, LENT_PAGES, Locked, Memory, PAGE, ahead, is_copied_before_sent};
+use super::{LENDERS, LENT_PAGES, Locked, Memory, PAGE, ahead};
 use crate::buffer::Shared;
 
 /// One core's right to lend bytes of a memory, and to do something else while what it writes is on its way.
@@ -146,7 +146,7 @@ pub(crate) struct Lent {
 
 impl Lent {
     pub(crate) fn is_better_copied(&self) -> bool {
-        is_copied_before_sent(self.length, self.ledger.memory.length())
+        self.ledger.memory.ways.copies_before_send(self.length)
     }
 
     fn frames(&self) -> Range<usize> {

@@ -8,6 +8,7 @@ pub(crate) mod ahead;
 mod copy;
 mod lender;
 mod mapping;
+mod ways;
 
 #[cfg(test)]
 mod tests;
@@ -19,10 +20,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub use ahead::fetch;
-pub use copy::{copy_cold, fetches_before_write, is_copied_before_sent};
 pub(crate) use lender::Lent;
 pub use lender::{Lender, Writing};
 use mapping::Mapping;
+pub use ways::Ways;
 
 /// What is never torn between two cores, and what a hole is counted in, in bytes.
 pub const PAGE: usize = 4096;
@@ -49,6 +50,7 @@ const LEFT: u32 = 1 << 31;
 pub struct Memory {
     data: Mapping<u8>,
     length: usize,
+    ways: &'static Ways,
     /// One bit per page that has been written since it was last a hole.
     written: Mapping<AtomicU64>,
     /// By number of page and of frame.
@@ -145,6 +147,7 @@ impl Memory {
         Ok(Memory {
             data,
             length,
+            ways: Ways::of_memory(length as u64),
             written: Mapping::new(pages.div_ceil(64))?,
             entries,
             spares: Mutex::new(Spares {
@@ -159,6 +162,11 @@ impl Memory {
     /// Bytes in all.
     pub fn length(&self) -> u64 {
         self.length as u64
+    }
+
+    /// How its bytes are best written and sent.
+    pub fn ways(&self) -> &'static Ways {
+        self.ways
     }
 
     fn lock(&self, page: usize) -> Locked<'_> {
@@ -328,7 +336,7 @@ impl Memory {
             let frame = self.writable(at / PAGE, false);
             self.note_written(at / PAGE);
             // SAFETY: as below, of one whole page.
-            locked.unsettled = unsafe { copy::copy(from.as_ptr(), self.frame(frame), PAGE) };
+            locked.unsettled = unsafe { copy::copy(self.ways, from.as_ptr(), self.frame(frame), PAGE) };
             return Some(locked);
         }
         let (mut last, mut source) = (None, Source::new(from));
@@ -343,8 +351,9 @@ impl Memory {
                 while length > 0 {
                     let piece = source.take(length);
                     // SAFETY: as in `read`; nobody has pinned the frames, and nobody can while their pages are locked.
-                    locked.unsettled |=
-                        unsafe { copy::copy(piece.as_ptr(), self.frame(0).add(place), piece.len()) };
+                    locked.unsettled |= unsafe {
+                        copy::copy(self.ways, piece.as_ptr(), self.frame(0).add(place), piece.len())
+                    };
                     (place, length) = (place + piece.len(), length - piece.len());
                 }
             }
