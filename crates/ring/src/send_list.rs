@@ -40,18 +40,35 @@ impl SendList {
         })
     }
 
-    /// Appends a copy of `bytes`: for headers, padding and digests.
+    /// Appends a copy of `bytes`: for padding and digests.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;
         }
         ahead::step();
-        let start = self.inline.len();
+        self.note_inline(bytes.len());
         self.inline.extend_from_slice(bytes);
-        self.length += bytes.len();
+    }
+
+    /// Appends a header, zeroes that `write` changes where they lie, and gives it. Who stores it somewhere else in parts and
+    /// copies it then, waits until all that was stored before has reached its place.
+    #[inline]
+    pub fn push_header<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N])) -> &[u8; N] {
+        ahead::step();
+        self.note_inline(N);
+        self.inline.extend_from_slice(&[0; N]);
+        let header = self.inline.last_chunk_mut().expect("as many bytes as were appended");
+        write(header);
+        header
+    }
+
+    /// So many bytes will be copied in.
+    #[inline]
+    fn note_inline(&mut self, bytes: usize) {
+        self.length += bytes;
         match self.segments.last_mut() {
-            Some(Segment::Inline { length, .. }) => *length += bytes.len(),
-            _ => self.segments.push(Segment::Inline { start, length: bytes.len() }),
+            Some(Segment::Inline { length, .. }) => *length += bytes,
+            _ => self.segments.push(Segment::Inline { start: self.inline.len(), length: bytes }),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use ring::Buffer;
-use wire::iscsi::{Bhs, DataOut, Lun as WireLun, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber};
+use wire::iscsi::{DataOut, Lun as WireLun, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
 
@@ -183,9 +183,7 @@ impl Session {
                     buffer_offset: solicit.offset,
                     desired_data_transfer_length: solicit.length,
                 };
-                let mut bhs: Bhs = [0; 48];
-                r2t.encode(&mut bhs);
-                task.connection.send(&bhs, None);
+                task.connection.send(|header| r2t.encode(header), None);
             }
         });
     }

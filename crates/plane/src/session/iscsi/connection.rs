@@ -115,13 +115,14 @@ impl Connection {
         number
     }
 
-    /// Queues a frame whose header already says how much data it has.
-    pub fn send(&self, bhs: &Bhs, data: Option<Shared>) {
+    /// Queues a frame whose header, which `encode` makes of zeroes, says how much data it has.
+    pub fn send(&self, encode: impl FnOnce(&mut Bhs), data: Option<Shared>) {
         let framing = self.framing();
         let header = |list: &mut SendList| {
-            list.push_bytes(bhs);
+            let bhs = list.push_header(encode);
             if framing.header_digest {
-                list.push_bytes(&header_digest(bhs));
+                let digest = header_digest(bhs);
+                list.push_bytes(&digest);
             }
         };
         // Data that is not there is not handed on either: its place would be loaded, and wait for what was written before.

@@ -27,9 +27,7 @@ impl Session {
             exp_cmd_sn,
             max_cmd_sn,
         };
-        let mut bhs: Bhs = [0; 48];
-        pdu.encode(&mut bhs);
-        connection.send(&bhs, Some(data.share()));
+        connection.send(|header| pdu.encode(header), Some(data.share()));
     }
 
     /// Asks the initiator whether it is there.
@@ -43,9 +41,7 @@ impl Session {
             max_cmd_sn,
             ..NopIn::default()
         };
-        let mut bhs: Bhs = [0; 48];
-        pdu.encode(&mut bhs);
-        connection.send(&bhs, None);
+        connection.send(|header| pdu.encode(header), None);
     }
 
     /// Answers a text request.
@@ -66,9 +62,7 @@ impl Session {
                 response.stat_sn = connection.next_stat_sn();
                 response.exp_cmd_sn = exp_cmd_sn;
                 response.max_cmd_sn = max_cmd_sn;
-                let mut bhs: Bhs = [0; 48];
-                response.encode(&mut bhs);
-                connection.send(&bhs, Some(Buffer::copy_of(&text).share()));
+                connection.send(|header| response.encode(header), Some(Buffer::copy_of(&text).share()));
                 let segment = connection.text.borrow().initiator_max_recv_data_segment_length();
                 connection.set_segment(segment);
             }
@@ -141,9 +135,7 @@ impl Session {
             time2wait_s: self.parameters.default_time2wait_s,
             time2retain_s: self.parameters.default_time2retain_s,
         };
-        let mut bhs: Bhs = [0; 48];
-        pdu.encode(&mut bhs);
-        connection.send(&bhs, None);
+        connection.send(|header| pdu.encode(header), None);
     }
 
     /// Tells the initiator of something it did not ask for (section 11.9).
@@ -161,9 +153,7 @@ impl Session {
             parameter3: parameters[2],
             ..AsyncMessage::default()
         };
-        let mut bhs: Bhs = [0; 48];
-        pdu.encode(&mut bhs);
-        connection.send(&bhs, None);
+        connection.send(|header| pdu.encode(header), None);
     }
 }
 

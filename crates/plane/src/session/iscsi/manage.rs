@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ring::mailbox;
 use wire::iscsi::{
-    Bhs, Lun, TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponse,
+    Lun, TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponse,
     TaskManagementResponseCode as Code,
 };
 
@@ -59,9 +59,7 @@ impl Session {
             exp_cmd_sn,
             max_cmd_sn,
         };
-        let mut bhs: Bhs = [0; 48];
-        pdu.encode(&mut bhs);
-        connection.send(&bhs, None);
+        connection.send(|header| pdu.encode(header), None);
     }
 
     async fn carry_out(self: &Rc<Self>, request: &TaskManagementRequest) -> Code {

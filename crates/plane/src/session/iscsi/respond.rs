@@ -137,12 +137,10 @@ impl Session {
                 pdu.status = response.status as u8;
                 pdu.stat_sn = connection.next_stat_sn();
             }
-            let mut bhs: Bhs = [0; 48];
-            pdu.encode(&mut bhs);
             let whole = offset == 0 && last;
             let part =
                 if whole { std::mem::take(&mut data) } else { data.slice(offset as usize..end as usize) };
-            connection.send(&bhs, Some(part.cut((end - offset) as usize)));
+            connection.send(|header| pdu.encode(header), Some(part.cut((end - offset) as usize)));
             offset = end;
             burst_end = if end == burst_end { (end + burst).min(length) } else { burst_end };
             data_sn += 1;
@@ -169,9 +167,7 @@ impl Session {
             residual_count: residual.count,
             ..ScsiResponse::default()
         };
-        let mut bhs: Bhs = [0; 48];
-        pdu.encode(&mut bhs);
-        asked.connection.send(&bhs, sense);
+        asked.connection.send(|header| pdu.encode(header), sense);
     }
 
     /// Refuses a PDU; its header goes back as the data (section 11.17).
@@ -186,9 +182,7 @@ impl Session {
             max_cmd_sn,
             ..Reject::default()
         };
-        let mut header: Bhs = [0; 48];
-        pdu.encode(&mut header);
-        connection.send(&header, Some(Buffer::copy_of(bhs).share()));
+        connection.send(|header| pdu.encode(header), Some(Buffer::copy_of(bhs).share()));
     }
 }
 

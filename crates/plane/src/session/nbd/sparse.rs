@@ -29,7 +29,7 @@ impl Transmission {
                 let kind = ChunkType::BLOCK_STATUS;
                 let header =
                     ChunkHeader { done: true, kind, cookie: request.cookie, length: payload.len() as u32 };
-                self.connection.send_chunk(&header.encode(), payload);
+                self.connection.send_chunk(header.encode(), payload);
             }
             Err(error) => self.fail(request, &error),
         }

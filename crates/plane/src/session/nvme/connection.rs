@@ -110,23 +110,19 @@ impl Connection {
 
     /// Answers the first PDU; it has no digests.
     pub fn send_init(&self, response: &ICResp) {
-        let mut header = [0; ICResp::LENGTH];
-        response.encode(&mut header);
-        self.outgoing.push(1, |list| list.push_bytes(&header));
+        self.outgoing.push(1, |list| {
+            list.push_header(|header| response.encode(header));
+        });
     }
 
     /// Says how a command ended.
     pub fn send_completion(&self, completion: Completion) {
-        let mut header = [0; CapsuleResp::LENGTH];
-        CapsuleResp::new(self.framing(), completion).encode(&mut header);
-        self.send(&header, 0, None);
+        self.send(|header| CapsuleResp::new(self.framing(), completion).encode(header), 0, None);
     }
 
     /// Asks for data of a command.
     pub fn send_r2t(&self, cid: u16, tag: u16, offset: u32, length: u32) {
-        let mut header = [0; R2T::LENGTH];
-        R2T::new(self.framing(), cid, tag, offset, length).encode(&mut header);
-        self.send(&header, 0, None);
+        self.send(|header| R2T::new(self.framing(), cid, tag, offset, length).encode(header), 0, None);
     }
 
     /// Sends all data of a command; `success`: no completion follows.
@@ -141,23 +137,27 @@ impl Connection {
                 flags.set(PduFlags::SUCCESS, success);
             }
             let pdu = C2HData::new(framing, flags, cid, offset as u32, (end - offset) as u32);
-            let mut header = [0; C2HData::LENGTH];
-            pdu.encode(&mut header);
             let whole = end - offset == length;
             let part = if whole { std::mem::take(&mut data) } else { data.slice(offset..end) };
-            self.send(&header, pdu.header.pdo.into(), Some(part));
+            self.send(|header| pdu.encode(header), pdu.header.pdo.into(), Some(part));
             offset = end;
         }
     }
 
-    /// Queues a PDU whose data begins at byte `data_offset`.
-    fn send(&self, header: &[u8], data_offset: usize, data: Option<Shared>) {
+    /// Queues a PDU whose header `encode` makes of zeroes, and whose data begins at byte `data_offset`.
+    fn send<const N: usize>(
+        &self,
+        encode: impl FnOnce(&mut [u8; N]),
+        data_offset: usize,
+        data: Option<Shared>,
+    ) {
         let framing = self.framing();
         self.outgoing.push(SEGMENTS, |list| {
             let before = list.len();
-            list.push_bytes(header);
+            let header = list.push_header(encode);
             if framing.header_digest {
-                list.push_bytes(&header_digest(header));
+                let digest = header_digest(header);
+                list.push_bytes(&digest);
             }
             let Some(data) = data else { return };
             let padding = data_offset - (list.len() - before);
@@ -175,10 +175,10 @@ impl Connection {
     /// (section 3.5).
     pub fn send_term(&self, error: FatalError, header: &[u8]) {
         let copied = &header[..header.len().min(MAX_TERM_REQ_DATA)];
-        let mut bytes = [0; TermReq::LENGTH];
-        TermReq::new(PduType::C2H_TERM_REQ, error, copied.len()).encode(&mut bytes);
         self.outgoing.push(1, |list| {
-            list.push_bytes(&bytes);
+            list.push_header(|header| {
+                TermReq::new(PduType::C2H_TERM_REQ, error, copied.len()).encode(header);
+            });
             list.push_bytes(copied);
         });
     }
