@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use beds::pool::{BLOCK, damage};
-use beds::tool::pool;
+use beds::tool::{fels, pool};
 use beds::{Bed, Node, Pool, Tool, Volume, wait_until};
 use serde_json::Value;
 
@@ -105,6 +105,43 @@ fn members_go_come_back_and_are_replaced_under_load() {
     assert!(running.is_running(), "all of this was to be under load");
     let _ = running.finish().expect_success();
     let _ = qemu_io(&url, &["read -P 0x61 8M 88M"]).run().expect_success();
+}
+
+/// How often its threads of these names have gone to sleep by now.
+fn sleeps(node: &Node, names: &[&str]) -> u64 {
+    let threads = std::fs::read_dir(format!("/proc/{}/task", node.pid())).expect("its threads");
+    let text = |file: PathBuf| std::fs::read_to_string(file).unwrap_or_default();
+    let folders = threads.map(|thread| thread.expect("a thread").path());
+    let ours = folders.filter(|folder| names.contains(&text(folder.join("comm")).trim()));
+    let counts = ours.map(|folder| {
+        let status = text(folder.join("status"));
+        let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        count.and_then(|count| count.trim().parse::<u64>().ok()).expect("a count")
+    });
+    counts.sum()
+}
+
+#[test]
+fn a_node_without_pools_is_not_woken_each_second_and_watches_one_that_is_opened() {
+    const WATCHING: &[&str] = &["watch", "control"];
+    let node = Bed::with([Volume::memory("demo", "16MiB")]).nbd().start();
+    std::thread::sleep(Duration::from_secs(2));
+    let before = sleeps(&node, WATCHING);
+    assert!(before > 0, "there are such threads");
+    std::thread::sleep(Duration::from_secs(8));
+    let count = sleeps(&node, WATCHING) - before;
+    // It looks at itself each ten seconds, and each five whether a message waits: 6 times or so. Two who looked at pools each
+    // second were 37.
+    assert!(count < 20, "{count} times in 8 seconds");
+
+    let open = ask(&node, "open", &["tank", "--raid=raid1", "--member-size", MEMBER, "--members"]);
+    let _ = open.args(members(node.data(), &["a.img", "b.img"])).run().expect_success();
+    let _ = ask(&node, "scrub", &["tank", "--wait"]).run().expect_success();
+    let ended = || {
+        let events = fels("events", "--event").args(["scrub-ended", "--data"]).arg(node.data());
+        events.run().expect_success().stdout.contains("tank")
+    };
+    assert!(wait_until(Duration::from_secs(10), ended), "nobody tells that the scrub has ended");
 }
 
 #[test]

@@ -102,9 +102,14 @@ pub(super) async fn cancel(
 /// Looks from time to time, so that the end of a job is known that nobody watched.
 pub(super) async fn watch(context: Context, mut stopped: watch::Receiver<bool>) {
     loop {
+        let next = async {
+            // What ends without being told goes on in pools.
+            context.0.pools.any().await;
+            tokio::time::sleep(LOOK).await;
+        };
         tokio::select! {
             _ = stopped.wait_for(|stopped| *stopped) => return,
-            () = tokio::time::sleep(LOOK) => drop(look(&context)),
+            () = next => drop(look(&context)),
         }
     }
 }

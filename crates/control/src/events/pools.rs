@@ -30,6 +30,7 @@ pub(crate) async fn watch(pools: Pools, events: Events) {
             }
             seen.insert(now.name.clone(), now);
         }
+        pools.any().await;
     }
 }
 

@@ -1,8 +1,10 @@
 //! The pools of a node, which come and go while it serves.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 
 use super::assemble::Assembled;
 use super::core::{PoolCore, Shared};
@@ -12,29 +14,55 @@ use crate::meter::GaugeFigures;
 
 /// The pools of a node that are open, in the order in which they came. All copies are of the same ones.
 #[derive(Clone, Default)]
-pub struct Pools(Arc<Mutex<Vec<Arc<Assembled>>>>);
+pub struct Pools(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    open: Vec<Arc<Assembled>>,
+    /// Those who wait until one is open.
+    waiting: Vec<Waker>,
+}
 
 impl Pools {
-    fn pools(&self) -> MutexGuard<'_, Vec<Arc<Assembled>>> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Those that are open now.
     pub fn list(&self) -> Vec<Arc<Assembled>> {
-        self.pools().clone()
+        self.state().open.clone()
+    }
+
+    /// Waits until one is open. Who looks at pools from time to time does not wake a core for nothing meanwhile.
+    pub async fn any(&self) {
+        poll_fn(|context| {
+            let mut state = self.state();
+            if !state.open.is_empty() {
+                return Poll::Ready(());
+            }
+            if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+                state.waiting.push(context.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
     }
 
     /// The one of that name.
     pub fn find(&self, name: &str) -> Option<Arc<Assembled>> {
-        self.pools().iter().find(|assembled| assembled.pool().shared().name == name).cloned()
+        self.state().open.iter().find(|assembled| assembled.pool().shared().name == name).cloned()
     }
 
     pub(crate) fn enter(&self, pool: Arc<Assembled>) {
-        self.pools().push(pool);
+        let mut state = self.state();
+        state.open.push(pool);
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn forget(&self, name: &str) {
-        self.pools().retain(|assembled| assembled.pool().shared().name != name);
+        self.state().open.retain(|assembled| assembled.pool().shared().name != name);
     }
 }
 
