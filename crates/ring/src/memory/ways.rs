@@ -2,7 +2,7 @@
 //!
 //! A store brings the line in from memory first, of which nothing is left when all of it is written. Stores past the cache
 //! do without. Whether that is quicker depends on the processor, on how much is written, and on whether the line was in
-//! memory at all: that of a small one stays in the cache. Measured (docs/performance.md):
+//! memory at all: that of a small one stays in the cache. Measured (docs/performance-history.md):
 //!
 //! - Intel's with AVX-512 and AMD's Zen 3 and 4: quicker for what is so long that it has not been fetched in time. On Intel's
 //!   for a page by itself too, when the core does something else before it waits for it.
