@@ -27,8 +27,8 @@ pub(super) fn settle() {
     }
 }
 
-/// Copies `length` bytes to `to`, in a memory with those ways. Gives whether they went past the cache: such stores are in no order, and
-/// are to be [settled](settle) before the lock of their page is opened.
+/// Copies `length` bytes to `to`, in a memory with those ways. Gives whether they went past the cache: such stores are in no
+/// order, and are to be [settled](settle) before the lock of their page is opened.
 ///
 /// # Safety
 ///
