@@ -134,7 +134,7 @@ fn a_node_without_pools_is_not_woken_each_second_and_watches_one_that_is_opened(
     // second were 37.
     assert!(count < 20, "{count} times in 8 seconds");
 
-    let open = ask(&node, "open", &["tank", "--raid=raid1", "--member-size", MEMBER, "--members"]);
+    let open = ask(&node, "open", &["tank", "--raid=raid1", "--member-size", MEMBER]).arg("--members");
     let _ = open.args(members(node.data(), &["a.img", "b.img"])).run().expect_success();
     let _ = ask(&node, "scrub", &["tank", "--wait"]).run().expect_success();
     let ended = || {
