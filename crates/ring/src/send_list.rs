@@ -40,7 +40,7 @@ impl SendList {
         })
     }
 
-    /// Appends a copy of `bytes`: for padding and digests.
+    /// Appends a copy of `bytes`, such as padding. What is made to be sent is better [made there](Self::push_header).
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         if bytes.is_empty() {
             return;

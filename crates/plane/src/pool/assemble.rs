@@ -467,6 +467,11 @@ fn no_copies(plan: &PoolPlan, labelled: &[Labelled]) -> Result<(), PoolError> {
 }
 
 impl Assembled {
+    #[cfg(test)]
+    pub(super) fn of_pool(pool: Pool) -> Assembled {
+        Assembled { pool, absent: Vec::new(), is_new: false }
+    }
+
     /// The pool.
     pub fn pool(&self) -> &Pool {
         &self.pool

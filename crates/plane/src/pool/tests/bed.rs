@@ -139,6 +139,17 @@ impl Bed {
         Ok(())
     }
 
+    /// The pool that was cut off, opened and not served.
+    pub fn open(&self) -> Pool {
+        let reactor = self.machine.reactor();
+        let (ring, places) = (reactor.ring().clone(), self.places());
+        let opened = self.world.block_on(&reactor, async move {
+            let (members, _locks) = members(&ring, places, None).await;
+            Pool::open(&ring, "tank", members, 1).await
+        });
+        opened.unwrap().unwrap()
+    }
+
     /// Opens the pool, and cuts the power after a while, whether it is open or not.
     pub fn cut_opening(&mut self, after: Duration) {
         let reactor = self.machine.reactor();

@@ -11,6 +11,7 @@ mod history;
 mod holes;
 mod spares;
 mod volumes;
+mod waiting;
 
 /// Bytes that are other ones at every place.
 fn pattern(length: usize, salt: u8) -> Vec<u8> {
