@@ -31,6 +31,8 @@ pub(crate) struct Held {
 pub(crate) struct Brought {
     /// The last standing receive that brought bytes.
     pub(crate) by: Option<OpKey>,
+    /// Another one did, too.
+    pub(crate) by_others: bool,
     /// How many times standing receives did.
     pub(crate) times: u32,
     /// Whatever else completed.
@@ -115,7 +117,7 @@ mod tests {
     use super::*;
 
     fn by(key: u64) -> Brought {
-        Brought { by: Some(OpKey::from_bits(key)), times: 1, others: 0 }
+        Brought { by: Some(OpKey::from_bits(key)), times: 1, ..Brought::default() }
     }
 
     fn held(key: u64) -> Held {

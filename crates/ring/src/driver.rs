@@ -85,6 +85,16 @@ impl Driver {
         }
     }
 
+    /// Whether a simulated reactor is told that it works in turn with its peer in its `turn`th turn.
+    pub(crate) fn simulates_lockstep(&self, turn: u64) -> bool {
+        turn % 2 == 1 && self.simulated().is_some_and(Simulated::has_lockstep)
+    }
+
+    /// Whether all that standing receives brought in the last turn came to one of them.
+    pub(crate) fn brought_of_one(&self) -> bool {
+        matches!(self, Driver::Kernel(uring) if uring.borrow().brought_of_one)
+    }
+
     /// See [`Activity::count_look`].
     pub(crate) fn count_look(&self, span: Duration, found: bool) {
         if let Driver::Kernel(uring) = self {

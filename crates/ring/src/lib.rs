@@ -16,6 +16,7 @@ mod driver;
 mod file;
 mod handle;
 mod inflow;
+mod lockstep;
 mod mailbox;
 mod memory;
 mod notify;

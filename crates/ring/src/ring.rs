@@ -15,6 +15,7 @@ use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
 use crate::handle::Handle;
+use crate::lockstep::Lockstep;
 use crate::op::{Abandoned, Came, Keep, OpKey, Operation, Orphan, Outcome, Table};
 use crate::patience::Patience;
 use crate::pooled::PooledFuture;
@@ -78,6 +79,9 @@ pub(crate) struct Inner {
     now: Cell<Instant>,
     pub(crate) patience: RefCell<Patience>,
     turns: Cell<u64>,
+    lockstep: RefCell<Lockstep>,
+    /// What it says, while what the last wait brought is worked on.
+    in_lockstep: Cell<bool>,
 }
 
 /// A handle to the reactor of this core; clones are cheap. Not `Send`.
@@ -102,9 +106,18 @@ impl Reactor {
 
     pub(crate) fn with_driver(executor: Executor, driver: Driver, look: Duration) -> Reactor {
         let (now, patience) = (Cell::new(driver.now()), RefCell::new(Patience::new(look)));
-        let table = RefCell::default();
-        let turns = Cell::new(0);
-        Reactor { ring: Ring(Rc::new(Inner { executor, table, driver, now, patience, turns })) }
+        Reactor {
+            ring: Ring(Rc::new(Inner {
+                executor,
+                table: RefCell::default(),
+                driver,
+                now,
+                patience,
+                turns: Cell::new(0),
+                lockstep: RefCell::default(),
+                in_lockstep: Cell::new(false),
+            })),
+        }
     }
 
     /// The handle for everything that runs here.
@@ -166,6 +179,7 @@ impl Ring {
             inner.now.set(inner.driver.now());
             inner.executor.collect(inner.now.get());
             inner.executor.run(polls);
+            inner.in_lockstep.set(false);
             if done() || inner.executor.has_ready() {
                 self.look(Wait::No);
             } else {
@@ -189,9 +203,14 @@ impl Ring {
             inner.driver.count_look(look.lasted, look.found || is_due);
             if look.found {
                 patience.learn(look.lasted, true, true);
-                return self.look(Wait::No);
+                let mut lockstep = inner.lockstep.borrow_mut();
+                lockstep.waited(start, look.lasted);
+                self.look(Wait::No);
+                inner.in_lockstep.set(lockstep.is_so() && inner.driver.brought_of_one());
+                return;
             }
         }
+        inner.lockstep.borrow_mut().forget();
         if is_due {
             return self.look(Wait::No);
         }
@@ -223,6 +242,12 @@ impl Ring {
     /// How many turns this reactor has made: a core that nobody asks anything makes few.
     pub fn turns(&self) -> u64 {
         self.0.turns.get()
+    }
+
+    /// Whether this core and the one connection that has brought something in this turn work in turn, each while the other
+    /// waits: then it pays to [break step](Ring::break_step). In a simulated world, see [`crate::sim::Settings::lockstep`].
+    pub fn is_in_lockstep(&self) -> bool {
+        self.0.in_lockstep.get() || self.0.driver.simulates_lockstep(self.turns())
     }
 
     /// What this core has asked of its kernel, and how it has waited.
@@ -259,6 +284,26 @@ impl Ring {
                 return Poll::Ready(());
             }
             context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Lets the peer have what is submitted already before the task goes on: it has something to do then, while this core
+    /// does the rest.
+    pub async fn break_step(&self) {
+        self.0.lockstep.borrow_mut().forget();
+        self.next_turn().await;
+    }
+
+    /// Waits for the next turn: by then what was submitted in this one is with the kernel.
+    pub(crate) async fn next_turn(&self) {
+        let turn = self.turns();
+        poll_fn(|context| {
+            if self.turns() != turn {
+                return Poll::Ready(());
+            }
+            self.0.executor.wake_in_next_turn(context.waker());
             Poll::Pending
         })
         .await;

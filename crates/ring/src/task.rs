@@ -36,6 +36,8 @@ pub(crate) struct Executor {
     timers: RefCell<Timers>,
     remote: Arc<Remote>,
     arrived: RefCell<Vec<TaskId>>,
+    /// Who waits for the next turn.
+    next_turn: RefCell<VecDeque<Waker>>,
 }
 
 impl Executor {
@@ -46,6 +48,7 @@ impl Executor {
             timers: RefCell::default(),
             remote,
             arrived: RefCell::default(),
+            next_turn: RefCell::default(),
         }
     }
 
@@ -130,7 +133,7 @@ impl Executor {
     }
 
     pub(crate) fn has_ready(&self) -> bool {
-        !self.tasks.borrow().ready.is_empty() || self.remote.is_told()
+        !self.tasks.borrow().ready.is_empty() || self.remote.is_told() || !self.next_turn.borrow().is_empty()
     }
 
     /// Whether another thread has called.
@@ -138,8 +141,13 @@ impl Executor {
         self.remote.is_told()
     }
 
-    /// Takes in wake-ups from other threads and from timers that are due at `now`.
+    /// A turn begins: takes in wake-ups of those who wait for it, from other threads, and from timers that are due at `now`.
     pub(crate) fn collect(&self, now: Instant) {
+        loop {
+            let next = self.next_turn.borrow_mut().pop_front();
+            let Some(waker) = next else { break };
+            waker.wake();
+        }
         let mut arrived = self.arrived.borrow_mut();
         self.remote.drain(&mut arrived);
         for id in arrived.drain(..) {
@@ -151,6 +159,11 @@ impl Executor {
             let Some(waker) = due else { return };
             waker.wake();
         }
+    }
+
+    /// Lets `waker` be woken when the next turn begins.
+    pub(crate) fn wake_in_next_turn(&self, waker: &Waker) {
+        self.next_turn.borrow_mut().push_back(waker.clone());
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
@@ -179,6 +192,7 @@ impl Executor {
                 tasks.slots.iter_mut().filter_map(|task| task.future.take()).collect()
             };
             self.timers.borrow_mut().clear();
+            self.next_turn.borrow_mut().clear();
             if futures.is_empty() {
                 return;
             }

@@ -29,6 +29,24 @@ fn a_task_runs_at_once_up_to_its_first_wait() {
 }
 
 #[test]
+fn what_was_submitted_is_with_the_kernel_in_the_next_turn() {
+    use std::io::Read;
+    run(|ring| async move {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let socket = Socket::connect(&ring, listener.local_addr().unwrap()).await.unwrap();
+        let mut peer = listener.accept().unwrap().0;
+        peer.set_nonblocking(true).unwrap();
+        let mut list = SendList::new();
+        list.push_bytes(b"half");
+        ring.spawn(async move { socket.send(list).await.0.unwrap() });
+        let (mut bytes, turn) = ([0; 9], ring.turns());
+        assert!(peer.read(&mut bytes).is_err(), "it waits for the end of the turn");
+        ring.next_turn().await;
+        assert_eq!((peer.read(&mut bytes).unwrap(), ring.turns() - turn), (4, 1));
+    });
+}
+
+#[test]
 fn as_many_receive_at_once_as_there_are_buffers_and_one_more_a_little_later() {
     let options = Options { receive_buffers: 32, ..Options::default() };
     let reactor = Reactor::new(&options).unwrap();

@@ -45,6 +45,8 @@ pub(crate) struct Uring {
     /// The last look had to wait for what it found.
     waited: bool,
     pub(crate) activity: Activity,
+    /// See [`crate::driver::Driver::brought_of_one`].
+    pub(crate) brought_of_one: bool,
 }
 
 /// How a turn ends.
@@ -93,6 +95,7 @@ impl Uring {
             alone: Alone::default(),
             waited: false,
             activity: Activity::default(),
+            brought_of_one: false,
         };
         driver.watch_bell();
         Ok(driver)
@@ -285,7 +288,9 @@ impl Uring {
                     continue;
                 }
                 _ if more && cqueue::buffer_select(flags).is_some() => {
-                    (brought.by, brought.times) = (Some(key), brought.times + 1);
+                    let before = brought.by.replace(key);
+                    brought.by_others |= before.is_some_and(|before| before != key);
+                    brought.times += 1;
                 }
                 _ => brought.others += 1,
             }
@@ -294,6 +299,7 @@ impl Uring {
             }
             complete(key, Completion { result, flags, more });
         }
+        self.brought_of_one = !brought.by_others;
         if let Some(key) = self.alone.learn(std::mem::take(&mut self.waited), brought) {
             self.cancel(key);
         }

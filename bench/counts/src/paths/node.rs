@@ -43,8 +43,14 @@ impl Drop for Node {
 /// Every message takes the same time and comes in one piece, and a turn runs all that can go on.
 pub fn world() -> World {
     let always = Duration::from_micros(10)..Duration::from_micros(10);
-    let settings =
-        Settings { latency: always, cut: 0.0, window: 16 << 20, polls: &[1024], ..Settings::default() };
+    let settings = Settings {
+        latency: always,
+        cut: 0.0,
+        window: 16 << 20,
+        polls: &[1024],
+        lockstep: false,
+        ..Settings::default()
+    };
     World::with_settings(1, settings)
 }
 

@@ -39,6 +39,9 @@ pub struct Reader {
     inflow: Inflow,
     chunk: Option<Chunk>,
     position: usize,
+    /// The next frame that begins here or behind is waited for: 0 when there is no chunk, the half of one of which the second
+    /// half is left for the next turn, and beyond its end when nothing is.
+    pause: usize,
     /// What has come after `chunk`, which has not been taken wholly.
     behind: VecDeque<Chunk>,
     lookout: Lookout,
@@ -66,6 +69,7 @@ impl Reader {
             inflow,
             chunk: None,
             position: 0,
+            pause: 0,
             behind,
             lookout: Lookout::default(),
             frames: 0,
@@ -92,13 +96,13 @@ impl Reader {
         }
         self.position += count;
         if count == here {
-            self.chunk = None;
+            self.end_chunk();
         }
     }
 
     /// Takes all of the chunk and `count` bytes of those behind it.
     fn consume_pieces(&mut self, mut count: usize) {
-        self.chunk = None;
+        self.end_chunk();
         while count > 0 {
             let chunk = self.behind.pop_front().expect("bytes that were shown");
             if count < chunk.len() {
@@ -166,7 +170,7 @@ impl Reader {
     /// What is left of the chunk is not needed; the next one takes its place.
     #[inline]
     async fn more(&mut self) -> Result<(), Gone> {
-        self.chunk = None;
+        self.end_chunk();
         match self.behind.pop_front() {
             Some(chunk) => self.begin_chunk(chunk, 0),
             None => self.receive().await?,
@@ -198,19 +202,32 @@ impl Reader {
 
     fn begin_chunk(&mut self, chunk: Chunk, position: usize) {
         (self.position, self.lookout) = (position, Lookout::default());
+        self.pause = if self.ring.is_in_lockstep() { chunk.len().div_ceil(2) } else { usize::MAX };
         self.chunk = Some(chunk);
     }
 
-    /// Waits for the first byte of a frame: here the peer may end the stream.
+    fn end_chunk(&mut self) {
+        (self.chunk, self.pause) = (None, 0);
+    }
+
+    /// Waits for the first byte of a frame: here the peer may end the stream. When this core and the peer work in turn, the
+    /// second half of a chunk waits until the answers to the first are on their way, so that both work at once.
     #[inline]
     pub async fn ready(&mut self) -> Result<(), Gone> {
-        if self.chunk.is_none()
-            && let Err(gone) = self.more().await
-        {
-            return Err(if matches!(gone, Gone::Torn) { Gone::Closed } else { gone });
+        if self.position >= self.pause {
+            self.wait_for_frame().await?;
         }
         self.frames += 1;
         Ok(())
+    }
+
+    async fn wait_for_frame(&mut self) -> Result<(), Gone> {
+        if self.chunk.is_some() {
+            self.pause = usize::MAX;
+            self.ring.break_step().await;
+            return Ok(());
+        }
+        self.more().await.map_err(|gone| if matches!(gone, Gone::Torn) { Gone::Closed } else { gone })
     }
 
     /// Fills `into`, the first bytes of a frame: before them the peer may end the stream.
@@ -312,7 +329,7 @@ impl Reader {
     pub fn resume(ring: Ring, socket: Socket, rest: &[u8]) -> Reader {
         let mut reader = Reader::new(ring, socket);
         if !rest.is_empty() {
-            reader.chunk = Some(Chunk::owned(Buffer::copy_of(rest)));
+            reader.begin_chunk(Chunk::owned(Buffer::copy_of(rest)), 0);
         }
         reader
     }

@@ -282,6 +282,44 @@ fn who_asks_one_thing_at_a_time_is_asked_without_the_ring() {
 }
 
 #[test]
+fn a_core_knows_whether_it_works_in_turn_with_one_other() {
+    let (address, answers) = answerer();
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        ping_pong(&mut inflow, 100).await;
+        assert!(ring.is_in_lockstep(), "it does nothing but wait");
+        ring.next_turn().await;
+        assert!(!ring.is_in_lockstep(), "what was brought has been taken");
+        ping_pong(&mut inflow, 1).await;
+        assert!(ring.is_in_lockstep(), "it still does");
+        ring.break_step().await;
+        ping_pong(&mut inflow, 1).await;
+        assert!(!ring.is_in_lockstep(), "that is to be learnt anew");
+        let ends = [pair(&ring).await, pair(&ring).await];
+        let mut inflows = ends.each_ref().map(|(ours, _)| Inflow::new(ours.clone()));
+        // The first time one receive after the other begins to stand.
+        for (both, of_one) in [(true, true), (true, false), (false, true)] {
+            for (_, theirs) in &ends[..=usize::from(both)] {
+                let theirs = theirs.clone();
+                ring.spawn(async move { theirs.send(list(b"?")).await.0.unwrap() });
+            }
+            for inflow in &mut inflows[..=usize::from(both)] {
+                inflow.next().await.unwrap();
+            }
+            assert_eq!(ring.0.driver.brought_of_one(), of_one);
+        }
+        ping_pong(&mut inflow, 100).await;
+        ring.sleep(Duration::from_millis(120)).await;
+        inflow.socket().send(list(&[1])).await.0.unwrap();
+        inflow.next().await.unwrap();
+        assert!(!ring.is_in_lockstep(), "it has slept");
+    });
+    answers.join().unwrap();
+}
+
+#[test]
 fn a_receive_that_is_held_can_be_ended() {
     let (address, answers) = answerer();
     let reactor = patient();

@@ -69,6 +69,11 @@ impl Driver {
     }
 
     #[inline(never)]
+    /// See [`Settings::lockstep`](super::Settings::lockstep).
+    pub(crate) fn has_lockstep(&self) -> bool {
+        self.world().with(|state| state.settings.lockstep)
+    }
+
     pub(crate) fn now(&self) -> Instant {
         self.world.now()
     }

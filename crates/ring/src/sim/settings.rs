@@ -32,6 +32,8 @@ pub struct Settings {
     pub nap_chance: f64,
     /// For how long then.
     pub nap: Range<Duration>,
+    /// Whether every second turn of a reactor is one in which it [works in turn](crate::Ring::is_in_lockstep) with its peer.
+    pub lockstep: bool,
     /// Turns and events that one run may take.
     pub steps: u64,
     /// Simulated time that one run may take.
@@ -54,6 +56,7 @@ impl Default for Settings {
             polls: &[1, 7, 1024],
             nap_chance: 0.0,
             nap: us(100)..us(200_000),
+            lockstep: true,
             steps: 10_000_000,
             span: Duration::from_secs(24 * 3600),
         }

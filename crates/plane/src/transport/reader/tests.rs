@@ -1,6 +1,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use ring::sim::{Settings, World};
 use ring::{Listener, Options, Reactor, SendList};
 
 use super::*;
@@ -138,4 +139,39 @@ fn few_keep_their_receive_buffers_while_they_wait() {
         }
         assert_eq!(told.borrow().len(), 2 * usize::from(CHUNKS), "those who waited have all of it");
     });
+}
+
+#[test]
+fn half_of_what_came_waits_for_the_next_turn_while_the_peer_works_in_turn() {
+    const FRAMES: usize = 5;
+    let world = World::with_settings(1, Settings { cut: 0.0, ..Settings::default() });
+    let (here, there) = (world.node("here"), world.node("there"));
+    let (reactor, peer) = (here.reactor(), there.reactor());
+    let listener = Listener::bind(reactor.ring(), here.at(0)).unwrap();
+    let (address, clock) = (listener.address().unwrap(), peer.ring().clone());
+    peer.ring().spawn_later(async move {
+        let socket = Socket::connect(&clock, address).await.unwrap();
+        for _ in 0..20 {
+            send(&clock, &socket, &bytes(100 * FRAMES)).await;
+        }
+    });
+    let ring = reactor.ring().clone();
+    let splits = world.block_on(&reactor, async move {
+        let mut reader = Reader::new(ring.clone(), listener.accept().await.unwrap().0);
+        let mut splits = Vec::new();
+        for _ in 0..20 {
+            let mut turns = Vec::new();
+            for _ in 0..FRAMES {
+                reader.ready().await.unwrap();
+                reader.exact(&mut [0; 100]).await.unwrap();
+                turns.push(ring.turns());
+            }
+            splits.push(turns.iter().filter(|turn| **turn == turns[0]).count());
+        }
+        splits
+    });
+    // Every second turn of a simulated world is one in which they do.
+    let splits = splits.unwrap();
+    assert!(splits.iter().all(|first| [3, FRAMES].contains(first)), "{splits:?}");
+    assert!(splits.contains(&3) && splits.contains(&FRAMES), "{splits:?}");
 }
