@@ -5,8 +5,8 @@ use std::hint::black_box;
 /// Counted: everything in here, and what a simulated reactor does in its turns.
 const COUNTED: [&str; 2] = ["counts::meter::counted", "ring::sim::world::simulated_turn"];
 /// Left out of that: what the simulated world does in place of the kernel.
-const LEFT_OUT: (&str, [&str; 5]) =
-    ("ring::sim::driver::Driver", ["now", "submit", "cancel", "turn", "chunk"]);
+const LEFT_OUT: (&str, [&str; 6]) =
+    ("ring::sim::driver::Driver", ["now", "has_lockstep", "submit", "cancel", "turn", "chunk"]);
 
 /// Callgrind's options: what to count, what to leave out, when to begin and when to write down. Names are whole, as a part
 /// of one would also be found in those of closures.

@@ -68,12 +68,13 @@ impl Driver {
         })
     }
 
-    #[inline(never)]
     /// See [`Settings::lockstep`](super::Settings::lockstep).
+    #[inline(never)]
     pub(crate) fn has_lockstep(&self) -> bool {
         self.world().with(|state| state.settings.lockstep)
     }
 
+    #[inline(never)]
     pub(crate) fn now(&self) -> Instant {
         self.world.now()
     }
