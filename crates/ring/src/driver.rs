@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::activity::Activity;
+use crate::alone::Brought;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::congestion::MAX_CONGESTION_CONTROL_NAME;
@@ -90,9 +91,12 @@ impl Driver {
         turn % 2 == 1 && self.simulated().is_some_and(Simulated::has_lockstep)
     }
 
-    /// Whether all that standing receives brought in the last turn came to one of them.
-    pub(crate) fn brought_of_one(&self) -> bool {
-        matches!(self, Driver::Kernel(uring) if uring.borrow().brought_of_one)
+    /// What the last turn brought, as far as it came through the kernel's ring.
+    pub(crate) fn brought(&self) -> Brought {
+        match self {
+            Driver::Kernel(uring) => uring.borrow().brought,
+            Driver::Simulated(_) => Brought::default(),
+        }
     }
 
     /// See [`Activity::count_look`].

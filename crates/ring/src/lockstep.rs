@@ -40,7 +40,8 @@ impl Lockstep {
         }
     }
 
-    /// All is to be learnt anew: the core has slept, was due to do something, or did something against it.
+    /// All is to be learnt anew: the core has slept, has waited for something else, was due to do something, or did something
+    /// against it.
     pub(crate) fn forget(&mut self) {
         // As most have nothing to forget.
         if self.since.is_some() {

@@ -203,11 +203,8 @@ impl Ring {
             inner.driver.count_look(look.lasted, look.found || is_due);
             if look.found {
                 patience.learn(look.lasted, true, true);
-                let mut lockstep = inner.lockstep.borrow_mut();
-                lockstep.waited(start, look.lasted);
                 self.look(Wait::No);
-                inner.in_lockstep.set(lockstep.is_so() && inner.driver.brought_of_one());
-                return;
+                return self.learn_lockstep(start, look.lasted);
             }
         }
         inner.lockstep.borrow_mut().forget();
@@ -217,6 +214,18 @@ impl Ring {
         let looked = look.map_or(Duration::ZERO, |look| look.lasted);
         self.look(left.map_or(Wait::Forever, |left| Wait::For(left.saturating_sub(looked))));
         patience.learn(inner.driver.now().since(start), !most.is_zero(), false);
+    }
+
+    /// A wait that began at `begin` has ended without a sleep.
+    fn learn_lockstep(&self, begin: Instant, span: Duration) {
+        let (brought, mut lockstep) = (self.0.driver.brought(), self.0.lockstep.borrow_mut());
+        if brought.others > 0 && !span.is_zero() {
+            // It was a disk that was waited for, not a peer.
+            lockstep.forget();
+        } else {
+            lockstep.waited(begin, span);
+        }
+        self.0.in_lockstep.set(lockstep.is_so() && !brought.by_others);
     }
 
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.

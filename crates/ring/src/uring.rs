@@ -45,8 +45,8 @@ pub(crate) struct Uring {
     /// The last look had to wait for what it found.
     waited: bool,
     pub(crate) activity: Activity,
-    /// See [`crate::driver::Driver::brought_of_one`].
-    pub(crate) brought_of_one: bool,
+    /// In the last turn.
+    pub(crate) brought: Brought,
 }
 
 /// How a turn ends.
@@ -95,7 +95,7 @@ impl Uring {
             alone: Alone::default(),
             waited: false,
             activity: Activity::default(),
-            brought_of_one: false,
+            brought: Brought::default(),
         };
         driver.watch_bell();
         Ok(driver)
@@ -299,7 +299,7 @@ impl Uring {
             }
             complete(key, Completion { result, flags, more });
         }
-        self.brought_of_one = !brought.by_others;
+        self.brought = brought;
         if let Some(key) = self.alone.learn(std::mem::take(&mut self.waited), brought) {
             self.cancel(key);
         }

@@ -286,7 +286,7 @@ fn a_core_knows_whether_it_works_in_turn_with_one_other() {
     let (address, answers) = answerer();
     let reactor = patient();
     let ring = reactor.ring().clone();
-    reactor.block_on(async move {
+    let other_answers = reactor.block_on(async move {
         let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
         ping_pong(&mut inflow, 100).await;
         assert!(ring.is_in_lockstep(), "it does nothing but wait");
@@ -301,6 +301,7 @@ fn a_core_knows_whether_it_works_in_turn_with_one_other() {
         let mut inflows = ends.each_ref().map(|(ours, _)| Inflow::new(ours.clone()));
         // The first time one receive after the other begins to stand.
         for (both, of_one) in [(true, true), (true, false), (false, true)] {
+            ping_pong(&mut inflow, 100).await;
             for (_, theirs) in &ends[..=usize::from(both)] {
                 let theirs = theirs.clone();
                 ring.spawn(async move { theirs.send(list(b"?")).await.0.unwrap() });
@@ -308,15 +309,25 @@ fn a_core_knows_whether_it_works_in_turn_with_one_other() {
             for inflow in &mut inflows[..=usize::from(both)] {
                 inflow.next().await.unwrap();
             }
-            assert_eq!(ring.0.driver.brought_of_one(), of_one);
+            assert_eq!((ring.0.driver.brought().by_others, ring.is_in_lockstep()), (!of_one, of_one));
         }
         ping_pong(&mut inflow, 100).await;
+        let (address, other_answers) = answerer();
+        let other = Socket::connect(&ring, address).await.unwrap();
+        other.send(list(&[1])).await.0.unwrap();
+        other.receive().await.unwrap();
+        ping_pong(&mut inflow, 1).await;
+        assert!(!ring.is_in_lockstep(), "it has waited for something else than a connection's next bytes");
+        ping_pong(&mut inflow, 100).await;
         ring.sleep(Duration::from_millis(120)).await;
-        inflow.socket().send(list(&[1])).await.0.unwrap();
-        inflow.next().await.unwrap();
+        ping_pong(&mut inflow, 1).await;
         assert!(!ring.is_in_lockstep(), "it has slept");
+        drop(other);
+        other_answers
     });
-    answers.join().unwrap();
+    for answers in [answers, other_answers] {
+        answers.join().unwrap();
+    }
 }
 
 #[test]
