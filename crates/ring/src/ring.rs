@@ -220,7 +220,7 @@ impl Ring {
     fn learn_lockstep(&self, begin: Instant, span: Duration) {
         let (brought, mut lockstep) = (self.0.driver.brought(), self.0.lockstep.borrow_mut());
         if brought.others > 0 && !span.is_zero() {
-            // It was a disk that was waited for, not a peer.
+            // Something else than a peer's next bytes was waited for: most likely a disk.
             lockstep.forget();
         } else {
             lockstep.waited(begin, span);
