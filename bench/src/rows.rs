@@ -130,6 +130,8 @@ pub const ROWS: &[Row] = &[
     row("database", "database: 8 KiB random, 70 % read, 4 x 16", load(70, true, 8192, 16, 4)),
     row("128k-read", "128 KiB sequential read, depth 32", READ_128K),
     row("128k-write", "128 KiB sequential write, depth 32", load(0, false, 131_072, 32, 1)),
+    row("4k-read-d16", "4 KiB random read, depth 16", load(100, true, 4096, 16, 1)),
+    row("4k-read-d4", "4 KiB random read, depth 4", load(100, true, 4096, 4, 1)),
     row("4k-read-d1", "4 KiB random read, one at a time", READ_4K_ALONE),
     Row { client: Client::Fio, ..row("fio-4k-read", "4 KiB random read, depth 32, by fio", READ_4K) },
     Row { client: Client::Fio, ..row("fio-4k-write", "4 KiB random write, depth 32, by fio", WRITE_4K) },

@@ -14,14 +14,15 @@ mod tests;
 mod volumes;
 
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use monitor::metric::{Snapshot, table};
 use plane::layers::Followed;
-use plane::live::{CoreFigures, Live, Visitors, visitors};
+use plane::live::{CoreFigures, Crowd, Live, User, crowd, users};
 use plane::pool::{Handle, Place, PoolFigures, Pools};
-use plane::shard::Peers;
+use plane::shard::{Peers, Shard};
 use plane::volume::Figures;
 use tokio::sync::oneshot;
 
@@ -47,7 +48,7 @@ pub struct Cores {
     /// What happened to each volume.
     pub volumes: Vec<Figures>,
     /// Who uses them, and what came by which portal.
-    pub visitors: Visitors,
+    pub crowd: Crowd,
     /// What was asked of each pool and its members, in the order of the pools.
     pub pools: Vec<PoolFigures>,
     /// What they have done themselves.
@@ -83,18 +84,28 @@ impl Collector {
 
     /// Asks the cores; `None` when the node is stopping.
     pub async fn cores(&self) -> Option<Cores> {
+        self.ask(async |shard| Cores {
+            volumes: Live::figures(&shard).await,
+            crowd: crowd(&shard).await,
+            pools: Live::pool_figures(&shard).await,
+            shards: Live::core_figures(&shard).await,
+        })
+        .await
+    }
+
+    /// Asks the cores for each session by itself, which is more; `None` when the node is stopping.
+    pub async fn users(&self) -> Option<Vec<User>> {
+        self.ask(async |shard| users(&shard).await).await
+    }
+
+    async fn ask<T: Send + 'static>(
+        &self,
+        question: impl AsyncFnOnce(Rc<Shard>) -> T + Send + 'static,
+    ) -> Option<T> {
         let (tell, told) = oneshot::channel();
         self.peers.tell(0, move |shard| {
-            let ring = shard.ring().clone();
-            ring.spawn(async move {
-                let cores = Cores {
-                    volumes: Live::figures(&shard).await,
-                    visitors: visitors(&shard).await,
-                    pools: Live::pool_figures(&shard).await,
-                    shards: Live::core_figures(&shard).await,
-                };
-                tell.send(cores).ok();
-            });
+            let (ring, shard) = (shard.ring().clone(), shard.clone());
+            ring.spawn(async move { drop(tell.send(question(shard).await)) });
         });
         told.await.ok()
     }
@@ -122,7 +133,7 @@ impl Collector {
             let figures = cores.pools.iter().find(|figures| figures.name == pool.pool().shared().name);
             pools::add(&mut snapshot, &pool, figures.unwrap_or(&PoolFigures::default()));
         }
-        portals::add(&mut snapshot, &cores.visitors);
+        portals::add(&mut snapshot, &cores.crowd);
         self.disks.add(&mut snapshot);
         process::add(&mut snapshot);
         shards::add(&mut snapshot, &cores.shards);

@@ -4,7 +4,7 @@
 //! came took no time that anybody could measure.
 
 use std::cell::{Cell, OnceCell};
-use std::ops::AddAssign;
+use std::ops::{AddAssign, SubAssign};
 
 use ring::Instant;
 
@@ -48,6 +48,16 @@ impl AddAssign for Counts {
         self.bytes += other.bytes;
         self.errors += other.errors;
         self.nanoseconds += other.nanoseconds;
+    }
+}
+
+impl SubAssign for Counts {
+    /// Takes away what was there before.
+    fn sub_assign(&mut self, before: Counts) {
+        self.requests -= before.requests;
+        self.bytes -= before.bytes;
+        self.errors -= before.errors;
+        self.nanoseconds -= before.nanoseconds;
     }
 }
 

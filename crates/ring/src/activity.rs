@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Counted since the ring was made. Of a simulated ring all is zero.
+/// Counted since the ring was made. Of a simulated ring all is zero but the steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Operations that were handed to the kernel.
@@ -15,6 +15,8 @@ pub struct Activity {
     pub sleeps: u64,
     /// Receives that brought something, and sends, by system calls of their own: those of a connection that is alone.
     pub direct: u64,
+    /// Times that it broke step with a peer that works in turn with it ([`crate::Ring::break_step`]).
+    pub steps_broken: u64,
     /// Time in which the core looked for something to do, and found it before it slept.
     pub looked: Duration,
     /// Time in which it looked, and slept all the same.

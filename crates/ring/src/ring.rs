@@ -82,6 +82,7 @@ pub(crate) struct Inner {
     lockstep: RefCell<Lockstep>,
     /// What it says, while what the last wait brought is worked on.
     in_lockstep: Cell<bool>,
+    steps_broken: Cell<u64>,
 }
 
 /// A handle to the reactor of this core; clones are cheap. Not `Send`.
@@ -116,6 +117,7 @@ impl Reactor {
                 turns: Cell::new(0),
                 lockstep: RefCell::default(),
                 in_lockstep: Cell::new(false),
+                steps_broken: Cell::new(0),
             })),
         }
     }
@@ -261,7 +263,7 @@ impl Ring {
 
     /// What this core has asked of its kernel, and how it has waited.
     pub fn activity(&self) -> Activity {
-        self.0.driver.activity()
+        Activity { steps_broken: self.0.steps_broken.get(), ..self.0.driver.activity() }
     }
 
     /// Whether a receive is held back from the kernel.
@@ -302,6 +304,7 @@ impl Ring {
     /// does the rest.
     pub async fn break_step(&self) {
         self.0.lockstep.borrow_mut().forget();
+        self.0.steps_broken.set(self.0.steps_broken.get() + 1);
         self.next_turn().await;
     }
 

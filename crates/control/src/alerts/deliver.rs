@@ -25,9 +25,11 @@ pub(super) async fn run(alerts: Alerts, administration: Arc<Administration>) {
     loop {
         let due = alerts.board().due(Moment::now());
         if due.is_empty() {
+            // Where nothing waits, nobody has to look.
+            let waits = alerts.waiting() > 0;
             tokio::select! {
                 () = alerts.0.waiting.notified() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(LOOK), if waits => {}
             }
             continue;
         }

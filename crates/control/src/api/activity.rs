@@ -24,8 +24,7 @@ use crate::collect::{Cores, shares};
 pub(super) async fn all(State(context): State<Context>) -> Result<Json<Activity>, Problem> {
     let (cores, lately) = look(&context).await?;
     let volume = |(figures, lately): (&Figures, &Followed)| VolumeActivity {
-        sessions: cores.visitors.users.iter().filter(|user| user.volumes.contains(&figures.place)).count()
-            as u64,
+        sessions: cores.crowd.sessions(figures.place),
         ..of(figures, lately)
     };
     let volumes = cores.volumes.iter().zip(&lately).map(volume).collect();

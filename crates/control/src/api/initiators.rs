@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
+use plane::live::User;
 
 use super::model::{Connection, Initiator, Initiators, Io, Session};
 use super::{Context, Problem};
@@ -18,18 +19,20 @@ use crate::collect::Cores;
     )
 )]
 pub(super) async fn list(State(context): State<Context>) -> Result<Json<Initiators>, Problem> {
-    let cores = context.collector().cores().await.ok_or_else(|| Problem::late("the node is stopping"))?;
-    Ok(Json(Initiators { initiators: of(cores) }))
+    let stopping = || Problem::late("the node is stopping");
+    let cores = context.collector().cores().await.ok_or_else(stopping)?;
+    let users = context.collector().users().await.ok_or_else(stopping)?;
+    Ok(Json(Initiators { initiators: of(&cores, users) }))
 }
 
 /// By protocol, then by name.
-fn of(cores: Cores) -> Vec<Initiator> {
+fn of(cores: &Cores, users: Vec<User>) -> Vec<Initiator> {
     let name = |place: &usize| {
         let figures = cores.volumes.iter().find(|figures| figures.place == *place);
         figures.map(|figures| figures.name.clone())
     };
     let mut initiators: BTreeMap<(&str, String), Vec<Session>> = BTreeMap::new();
-    for user in cores.visitors.users {
+    for user in users {
         let session = Session {
             id: user.id,
             volumes: user.volumes.iter().filter_map(name).collect(),

@@ -2,11 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use monitor::metric::{Snapshot, table};
 use plane::Verb;
-use plane::live::{User, Visitors};
+use plane::live::Crowd;
 use plane::session::traffic::{PortalFigures, VerbCounts};
 
 use super::volumes::{NAMES, histogram};
@@ -14,11 +13,11 @@ use super::volumes::{NAMES, histogram};
 /// Initiators that have series of their own, of which each has six.
 pub(super) const MAX_INITIATORS: usize = 128;
 
-pub(super) fn add(snapshot: &mut Snapshot, visitors: &Visitors) {
-    for figures in &visitors.ledger.portals {
+pub(super) fn add(snapshot: &mut Snapshot, crowd: &Crowd) {
+    for figures in &crowd.ledger.portals {
         portal(snapshot, figures);
     }
-    initiators(snapshot, visitors);
+    initiators(snapshot, crowd);
 }
 
 fn portal(snapshot: &mut Snapshot, figures: &PortalFigures) {
@@ -43,19 +42,13 @@ fn moved(counts: &VerbCounts) -> u64 {
     [Verb::Read, Verb::Write].map(|verb| counts[verb as usize].bytes).iter().sum()
 }
 
-/// Who somebody is, whichever of his connections is looked at: of NBD, which knows no names, the address without the port.
-fn name_of(user: &User) -> String {
-    let address = user.initiator.parse::<SocketAddr>().ok().filter(|_| user.protocol == "nbd");
-    address.map_or_else(|| user.initiator.clone(), |address| address.ip().to_string())
-}
-
 /// Those who have moved most; where that is the same, by protocol and name.
-fn initiators(snapshot: &mut Snapshot, visitors: &Visitors) {
-    let mut sessions: BTreeMap<(&str, String), u64> = BTreeMap::new();
-    for user in visitors.users.iter().filter(|user| !user.volumes.is_empty()) {
-        *sessions.entry((user.protocol, name_of(user))).or_default() += 1;
+fn initiators(snapshot: &mut Snapshot, crowd: &Crowd) {
+    let mut sessions: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    for party in crowd.parties.iter().filter(|party| !party.volumes.is_empty()) {
+        *sessions.entry((party.protocol, &party.initiator)).or_default() += party.sessions;
     }
-    let mut all: Vec<_> = visitors.ledger.initiators.iter().collect();
+    let mut all: Vec<_> = crowd.ledger.initiators.iter().collect();
     all.sort_by_key(|(_, counts)| Reverse(moved(counts)));
     for ((protocol, name), counts) in all.iter().take(MAX_INITIATORS) {
         for verb in [Verb::Read, Verb::Write] {
@@ -67,7 +60,7 @@ fn initiators(snapshot: &mut Snapshot, visitors: &Visitors) {
         let labels = [protocol, name.as_str()];
         let errors: u64 = counts.iter().map(|counted| counted.errors).sum();
         snapshot.push(&table::INITIATOR_ERRORS, &labels, errors);
-        let there = sessions.get(&(*protocol, name.clone())).copied().unwrap_or_default();
+        let there = sessions.get(&(*protocol, name.as_str())).copied().unwrap_or_default();
         snapshot.push(&table::INITIATOR_SESSIONS, &labels, there);
     }
     let left_out = all.len().saturating_sub(MAX_INITIATORS);

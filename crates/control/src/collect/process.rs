@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use monitor::metric::{Snapshot, table};
 
+/// What the process has open.
+const FILES: &str = "/proc/self/fd";
+
 /// What cannot be read is left out: a figure that is not known is not zero.
 pub(super) fn add(snapshot: &mut Snapshot) {
     let mut whole = 0.0;
@@ -18,8 +21,8 @@ pub(super) fn add(snapshot: &mut Snapshot) {
     if let Some(bytes) = resident() {
         snapshot.push(&table::PROCESS_MEMORY, &[], bytes);
     }
-    if let Ok(files) = fs::read_dir("/proc/self/fd") {
-        snapshot.push(&table::PROCESS_FILES, &[], files.count() as u64);
+    if let Some(files) = files() {
+        snapshot.push(&table::PROCESS_FILES, &[], files);
     }
 }
 
@@ -34,6 +37,12 @@ fn threads() -> Vec<(String, f64)> {
         Some((name.trim().to_owned(), Duration::from_nanos(nanoseconds).as_secs_f64()))
     };
     tasks.filter_map(|task| read(task.ok()?.path())).collect()
+}
+
+/// How many files and sockets are open. Linux tells it as the size of the directory since 6.2; before, that is 0.
+fn files() -> Option<u64> {
+    let told = fs::metadata(FILES).ok()?.len();
+    if told > 0 { Some(told) } else { Some(fs::read_dir(FILES).ok()?.count() as u64) }
 }
 
 /// Bytes of memory that are resident.

@@ -13,6 +13,7 @@ pub(super) fn add(snapshot: &mut Snapshot, shards: &[CoreFigures]) {
             (&table::RING_ENTERS, activity.enters),
             (&table::RING_SLEEPS, activity.sleeps),
             (&table::RING_DIRECT, activity.direct),
+            (&table::RING_STEPS_BROKEN, activity.steps_broken),
         ] {
             snapshot.push(family, &[&shard], count);
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use monitor::metric::{BUCKETS, Family, Histogram, Snapshot, Value, table};
 use plane::Verb;
 use plane::layers::{Alike, Followed, Spent};
-use plane::live::{CoreFigures, User, Visitors};
+use plane::live::{CoreFigures, Crowd, Party};
 use plane::meter::{self, Counts, GaugeFigures, Times, VerbFigures};
 use plane::session::traffic::{Portal, PortalFigures, VerbCounts};
 use plane::volume::Figures;
@@ -51,21 +51,18 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
         layers: vec![("limit", spent(8)), ("disk", spent(6))],
         followed: Followed(vec![alike(7, 99, 0, 1000), alike(90, 1, 99_000, 0)]),
     };
-    let user = |protocol, volumes| User {
-        protocol,
-        id: "1".to_owned(),
-        initiator: "somebody".to_owned(),
-        volumes,
-        connections: Vec::new(),
-        shard: 0,
-        counts: VerbCounts::default(),
-        in_flight: 0,
-    };
-    let users =
-        vec![user("iscsi", vec![4]), user("nvme", vec![3, 4]), user("nvme", vec![3]), user("iscsi", vec![])];
+    let party =
+        |protocol, volumes, sessions| Party { protocol, initiator: "somebody".to_owned(), volumes, sessions };
+    let parties = vec![
+        party("iscsi", vec![4], 2),
+        party("iscsi", vec![4], 3),
+        party("nvme", vec![3, 4], 1),
+        party("nvme", vec![3], 7),
+        party("iscsi", vec![], 9),
+    ];
     let mut snapshot = Snapshot::new(0, Duration::ZERO);
     let lately = [figures.followed.clone()];
-    volumes::add(&mut snapshot, &cores(figures, users), &lately);
+    volumes::add(&mut snapshot, &cores(figures, parties), &lately);
     let number = |family, labels: &[&str]| number(&snapshot, family, labels);
     assert_eq!(number(&table::VOLUME_OPERATIONS, &["demo", "read"]), Some(3.0));
     assert_eq!(number(&table::VOLUME_BYTES, &["demo", "write"]), Some(2560.0));
@@ -76,7 +73,7 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
     assert_eq!(number(&table::LAYER_TIME, &["demo", "disk"]), Some(0.006));
     assert_eq!(number(&table::LAYER_SHARE, &["demo", "disk", "mean"]), Some(0.5));
     assert_eq!(number(&table::LAYER_SHARE, &["demo", "disk", "p99"]), Some(0.0));
-    assert_eq!(number(&table::VOLUME_SESSIONS, &["demo", "iscsi"]), Some(1.0));
+    assert_eq!(number(&table::VOLUME_SESSIONS, &["demo", "iscsi"]), Some(5.0));
     assert_eq!(number(&table::VOLUME_SESSIONS, &["demo", "nvme"]), Some(1.0));
     assert_eq!(number(&table::VOLUME_SESSIONS, &["demo", "nbd"]), Some(0.0));
     let latencies: Vec<_> = snapshot.of(&table::VOLUME_LATENCY).collect();
@@ -86,9 +83,9 @@ fn a_volume_is_told_with_its_times_layers_and_users() {
     assert_eq!((write.count(), write.mean_s()), (5, Some(0.0)));
 }
 
-fn cores(figures: Figures, users: Vec<User>) -> Cores {
-    let visitors = Visitors { users, ..Visitors::default() };
-    Cores { volumes: vec![figures], visitors, ..Cores::default() }
+fn cores(figures: Figures, parties: Vec<Party>) -> Cores {
+    let crowd = Crowd { parties, ..Crowd::default() };
+    Cores { volumes: vec![figures], crowd, ..Cores::default() }
 }
 
 #[test]
@@ -100,28 +97,24 @@ fn a_portal_is_told_with_all_that_came_by_it_and_the_busiest_initiators_by_name(
     verbs[Verb::Write as usize] = VerbFigures { requests: 2, bytes: 1024, errors: 1, times: Some(times) };
     verbs[Verb::Flush as usize] = VerbFigures { requests: 7, errors: 2, ..VerbFigures::default() };
     let portal = Portal { protocol: "nbd", address: "[::1]:10809".to_owned() };
-    let mut visitors = Visitors::default();
-    visitors.ledger.portals = vec![PortalFigures { portal, connections: 3, in_flight: 4, verbs }];
+    let mut crowd = Crowd::default();
+    crowd.ledger.portals = vec![PortalFigures { portal, connections: 3, in_flight: 4, verbs }];
     for number in 0..portals::MAX_INITIATORS + 5 {
         let mut counts = VerbCounts::default();
         let bytes = number as u64 * 512;
         counts[Verb::Read as usize] = Counts { requests: number as u64, bytes, errors: 1, nanoseconds: 0 };
-        visitors.ledger.initiators.insert(("nbd", format!("10.0.0.{number}")), counts);
+        crowd.ledger.initiators.insert(("nbd", format!("10.0.0.{number}")), counts);
     }
     let busiest = portals::MAX_INITIATORS + 4;
-    let user = |port: u16| User {
+    let party = |volume, sessions| Party {
         protocol: "nbd",
-        id: String::new(),
-        initiator: format!("10.0.0.{busiest}:{port}"),
-        volumes: vec![0],
-        connections: Vec::new(),
-        shard: 0,
-        counts: VerbCounts::default(),
-        in_flight: 0,
+        initiator: format!("10.0.0.{busiest}"),
+        volumes: vec![volume],
+        sessions,
     };
-    visitors.users = vec![user(1), user(2)];
+    crowd.parties = vec![party(0, 1), party(1, 1)];
     let mut snapshot = Snapshot::new(0, Duration::ZERO);
-    portals::add(&mut snapshot, &visitors);
+    portals::add(&mut snapshot, &crowd);
     let number = |family, labels: &[&str]| number(&snapshot, family, labels);
     let labels = ["nbd", "[::1]:10809"];
     assert_eq!(number(&table::PORTAL_OPERATIONS, &[labels[0], labels[1], "flush"]), Some(7.0));
@@ -165,6 +158,7 @@ fn a_shard_tells_how_it_waits() {
         enters: 3,
         sleeps: 2,
         direct: 6,
+        steps_broken: 7,
         looked: Duration::from_millis(1500),
         looked_in_vain: Duration::from_millis(250),
     };
@@ -177,6 +171,7 @@ fn a_shard_tells_how_it_waits() {
     assert_eq!(number(&table::RING_ENTERS, &["1"]), Some(3.0));
     assert_eq!(number(&table::RING_SLEEPS, &["1"]), Some(2.0));
     assert_eq!(number(&table::RING_DIRECT, &["1"]), Some(6.0));
+    assert_eq!(number(&table::RING_STEPS_BROKEN, &["1"]), Some(7.0));
     assert_eq!(number(&table::BUSY_POLL, &["1", "found"]), Some(1.5));
     assert_eq!(number(&table::BUSY_POLL, &["1", "vain"]), Some(0.25));
     assert_eq!(number(&table::SHARD_BUFFERS, &["1"]), Some(4096.0));

@@ -71,8 +71,8 @@ pub(crate) fn shares(times: &[Duration]) -> Vec<f64> {
 fn sessions(snapshot: &mut Snapshot, figures: &Figures, cores: &Cores) {
     let mut counts: BTreeMap<&str, u64> =
         ["iscsi", "nvme", "nbd"].into_iter().map(|name| (name, 0)).collect();
-    for user in cores.visitors.users.iter().filter(|user| user.volumes.contains(&figures.place)) {
-        *counts.entry(user.protocol).or_default() += 1;
+    for party in cores.crowd.parties.iter().filter(|party| party.volumes.contains(&figures.place)) {
+        *counts.entry(party.protocol).or_default() += party.sessions;
     }
     for (protocol, count) in counts {
         snapshot.push(&table::VOLUME_SESSIONS, &[&figures.name, protocol], count);

@@ -210,6 +210,8 @@ families! {
         "Times that the shard had nothing to do and slept.";
     Process Counter Count RING_DIRECT "fels_ring_direct_total" ["shard"] "Transfers past the ring",
         "Receives and sends of a connection that is alone, which the shard asks itself.";
+    Process Counter Count RING_STEPS_BROKEN "fels_ring_steps_broken_total" ["shard"] "Steps broken",
+        "Times that the shard answered what came together in two parts, so that it and its peer work at the same time.";
     Process Counter Seconds BUSY_POLL "fels_shard_busy_poll_seconds_total" ["shard", "outcome"] "Busy polling of shards",
         "Time in which the shard looked for something to do: with success (found), or in vain, and slept all the same (vain).",
         scaled(plugin("fels_busy_poll", "system", "% of a core"), 100.0);

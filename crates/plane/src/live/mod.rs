@@ -11,7 +11,7 @@ mod sessions;
 
 pub use error::LiveError;
 pub use lists::Offered;
-pub use sessions::{User, Visitors, visitors};
+pub use sessions::{Crowd, Party, User, crowd, users};
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

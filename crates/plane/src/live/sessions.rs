@@ -1,10 +1,11 @@
 //! Who uses which volume now, and what was done for him.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::on_every;
-use crate::session::nvme::Kind;
-use crate::session::traffic::{self, Ledger, LedgerFigures, Traffic, VerbCounts};
+use crate::session::nvme::{Kind, Subsystem};
+use crate::session::traffic::{self, Ledger, LedgerFigures, Traffic, Venue, VerbCounts};
 use crate::session::{iscsi, nbd, nvme};
 use crate::shard::Shard;
 
@@ -37,35 +38,89 @@ impl User {
     }
 }
 
-/// All who use volumes, and what came by portals.
+/// Sessions of one initiator that use the same volumes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Party {
+    /// `iscsi`, `nvme` or `nbd`.
+    pub protocol: &'static str,
+    /// Who it is: the initiator or host name; for NBD, which asks nobody, the address without the port.
+    pub initiator: String,
+    /// The places of the volumes that they use.
+    pub volumes: Vec<usize>,
+    /// How many there are.
+    pub sessions: u64,
+}
+
+/// What is known of all who use volumes without asking each of them.
 #[derive(Clone, Debug, Default)]
-pub struct Visitors {
-    /// Who is there.
-    pub users: Vec<User>,
+pub struct Crowd {
+    /// Who is there; of several cores one after the other.
+    pub parties: Vec<Party>,
     /// What was done for those who are there, and for those who were.
     pub ledger: LedgerFigures,
+}
+
+impl Crowd {
+    /// How many sessions use the volume at a place.
+    pub fn sessions(&self, place: usize) -> u64 {
+        let using = self.parties.iter().filter(|party| party.volumes.contains(&place));
+        using.map(|party| party.sessions).sum()
+    }
 }
 
 /// What one core knows.
 #[derive(Default)]
 struct OfCore {
-    visitors: Visitors,
+    users: Vec<User>,
     /// What was done for I/O queues of NVMe, whose controllers may live elsewhere: by controller.
     queues: Vec<(String, VerbCounts, usize)>,
 }
 
-/// All of them, on all cores.
-pub async fn visitors(shard: &Rc<Shard>) -> Visitors {
-    let mut all = Visitors::default();
+/// What all cores know without asking anybody: it is looked at every few seconds, and of a thousand sessions that do nothing
+/// each is a few pages of memory that nobody has touched for long.
+pub async fn crowd(shard: &Rc<Shard>) -> Crowd {
+    let mut all = Crowd::default();
+    for core in on_every(shard, crowd_of_core).await {
+        all.parties.extend(core.parties);
+        all.ledger.add(core.ledger);
+    }
+    all
+}
+
+fn crowd_of_core(shard: &Rc<Shard>) -> Crowd {
+    let ledger = Ledger::of(shard);
+    let subsystems = shard.service::<nvme::Service>().map(|service| service.node().subsystems());
+    let volumes = |venue: &Venue| match venue {
+        Venue::Volume(place) => vec![*place],
+        Venue::Subsystem(nqn) => {
+            let named = |subsystem: &&Arc<Subsystem>| *subsystem.nqn == **nqn;
+            subsystems.iter().flatten().find(named).map_or_else(Vec::new, |subsystem| volumes_of(subsystem))
+        }
+    };
+    let party = |(protocol, initiator, venue, sessions): (_, Rc<str>, Venue, _)| Party {
+        protocol,
+        initiator: initiator.to_string(),
+        volumes: volumes(&venue),
+        sessions,
+    };
+    Crowd { parties: ledger.guests().into_iter().map(party).collect(), ledger: ledger.figures() }
+}
+
+fn volumes_of(subsystem: &Subsystem) -> Vec<usize> {
+    subsystem.namespaces.iter().map(|namespace| namespace.volume).collect()
+}
+
+/// All who use volumes, on all cores.
+pub async fn users(shard: &Rc<Shard>) -> Vec<User> {
+    let mut all = Vec::new();
     let mut queues = Vec::new();
     for core in on_every(shard, OfCore::new).await {
-        all.users.extend(core.visitors.users);
-        all.ledger.add(core.visitors.ledger);
+        all.extend(core.users);
         queues.extend(core.queues);
     }
     for (id, counts, in_flight) in queues {
         let is_its = |user: &&mut User| user.protocol == "nvme" && user.id == id;
-        if let Some(user) = all.users.iter_mut().find(is_its) {
+        if let Some(user) = all.iter_mut().find(is_its) {
             traffic::add(&mut user.counts, &counts);
             user.in_flight += in_flight;
         }
@@ -75,20 +130,18 @@ pub async fn visitors(shard: &Rc<Shard>) -> Visitors {
 
 impl OfCore {
     fn new(shard: &Rc<Shard>) -> OfCore {
-        let ledger = Ledger::of(shard).figures();
-        let mut core = OfCore { visitors: Visitors { ledger, users: Vec::new() }, queues: Vec::new() };
+        let mut core = OfCore::default();
         if let Some(service) = shard.service::<iscsi::Service>() {
             for session in service.sessions() {
                 core.add_session(&session);
             }
         }
         if let Some(service) = shard.service::<nvme::Service>() {
-            let users = &mut core.visitors.users;
-            users.extend(service.controllers().iter().filter_map(|controller| of_controller(controller)));
+            core.users
+                .extend(service.controllers().iter().filter_map(|controller| of_controller(controller)));
             for queue in service.queues() {
                 let (id, traffic) = (queue.link.cntlid.to_string(), &queue.connection.traffic);
                 core.queues.push((id, traffic.counts(), queue.in_flight()));
-                core.visitors.ledger.note_in_flight(traffic.portal(), queue.in_flight());
             }
         }
         if let Some(service) = shard.service::<nbd::Service>() {
@@ -117,9 +170,8 @@ impl OfCore {
             let is_its = |task: &iscsi::Task| Rc::ptr_eq(&task.connection, &connection);
             let in_flight = session.tasks(|tasks| tasks.select(is_its).len());
             user.count(&connection.traffic, in_flight);
-            self.visitors.ledger.note_in_flight(connection.traffic.portal(), in_flight);
         }
-        self.visitors.users.push(user);
+        self.users.push(user);
     }
 
     fn add_client(&mut self, connection: &nbd::Connection, volume: usize, shard: usize) {
@@ -135,14 +187,13 @@ impl OfCore {
             in_flight: 0,
         };
         user.count(&connection.traffic, connection.in_flight());
-        self.visitors.ledger.note_in_flight(connection.traffic.portal(), connection.in_flight());
-        self.visitors.users.push(user);
+        self.users.push(user);
     }
 }
 
 fn of_controller(controller: &nvme::Controller) -> Option<User> {
     let volumes = match controller.link.kind() {
-        Kind::Io(subsystem) => subsystem.namespaces.iter().map(|namespace| namespace.volume).collect(),
+        Kind::Io(subsystem) => volumes_of(&subsystem),
         Kind::Discovery => Vec::new(),
     };
     let admin = controller.admin()?;

@@ -367,6 +367,7 @@ impl Incoming<'_> {
             started: false,
             running: false,
             aborted: false,
+            pending: self.connection.traffic.pending(),
         };
         let id = session.tasks(|tasks| tasks.insert(task));
         if command.immediate.0 {

@@ -25,7 +25,7 @@ use crate::limits::{CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD};
 use crate::log::trouble;
 use crate::session::notice::{Leaving, What};
 use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
-use crate::session::traffic::{Portal, Traffic};
+use crate::session::traffic::{Guest, Ledger, Portal, Traffic, Venue};
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Reader, last_words};
@@ -213,7 +213,9 @@ impl Service {
                 let port = TargetPort { relative: PORTAL_GROUP_TAG, group: PORTAL_GROUP_TAG };
                 let attention = if again { UnitAttention::NexusLoss } else { UnitAttention::PowerOnOrReset };
                 let nexus = target.unit.attach(port, Some(attention));
-                Some(Attached { target, unit, nexus })
+                let (ledger, initiator) = (Ledger::of(&self.shard), outcome.initiator_name.as_str());
+                let guest = Guest::enter(ledger, "iscsi", initiator, Venue::Volume(target.volume));
+                Some(Attached { target, unit, nexus, guest })
             }
         };
         let (node, shard) = (self.node.clone(), self.shard.clone());

@@ -22,6 +22,7 @@ use super::window::CommandWindow;
 use crate::limits::COMMAND_WINDOW;
 use crate::session::notice::{self, Leaving, Notice, What};
 use crate::session::scsi::{LogicalUnit, Nexus};
+use crate::session::traffic::Guest;
 use crate::shard::Shard;
 
 /// What waits for its turn in the order of `CmdSN`.
@@ -46,6 +47,8 @@ pub struct Attached {
     pub unit: Rc<LogicalUnit>,
     /// The I_T nexus.
     pub nexus: Nexus,
+    /// It counts among those who use the volume.
+    pub guest: Guest,
 }
 
 struct State {

@@ -10,6 +10,7 @@ use wire::iscsi::{Lun, SerialNumber};
 use super::connection::Connection;
 use super::transfer::Transfer;
 use crate::session::scsi::Prepared;
+use crate::session::traffic::Pending;
 
 /// One SCSI command from its arrival to its response.
 pub struct Task {
@@ -49,6 +50,8 @@ pub struct Task {
     pub running: bool,
     /// Nobody waits for a response.
     pub aborted: bool,
+    /// It counts as in flight.
+    pub pending: Pending,
 }
 
 /// A CDB of up to 16 bytes, or the beginning of a longer one, of which no operation code is supported.

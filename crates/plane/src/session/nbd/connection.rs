@@ -8,7 +8,7 @@ use wire::nbd::{SimpleReply, data_chunk, error_chunk, hole_chunk, none_chunk};
 
 use super::errors::Refused;
 use crate::limits::{NBD_BYTES_IN_FLIGHT, NBD_REQUESTS, RECEIVE_STALL};
-use crate::session::traffic::Traffic;
+use crate::session::traffic::{Pending, Traffic};
 use crate::transport::{Outgoing, near};
 use crate::watch::Watched;
 
@@ -56,6 +56,7 @@ pub struct Connection {
 pub struct Slot {
     connection: Rc<Connection>,
     bytes: usize,
+    _pending: Pending,
 }
 
 impl Drop for Slot {
@@ -137,7 +138,7 @@ impl Connection {
         }
         self.requests.set(self.requests.get() + 1);
         self.bytes.set(self.bytes.get() + bytes);
-        Slot { connection: self.clone(), bytes }
+        Slot { connection: self.clone(), bytes, _pending: self.traffic.pending() }
     }
 
     fn has_room(&self, bytes: usize) -> bool {

@@ -17,7 +17,7 @@ use crate::latest::Latest;
 use crate::limits::{CONNECTIONS_PER_SHARD, DRAIN_TIME, LOGINS_PER_SHARD};
 use crate::log::trouble;
 use crate::session::notice::{self, Leaving, Notice, What};
-use crate::session::traffic::{Portal, Traffic};
+use crate::session::traffic::{Guest, Ledger, Portal, Traffic, Venue};
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Gone, Reader};
@@ -105,7 +105,10 @@ impl Service {
             Err(failure) => return end_handshake(&connection, &failure),
         };
         let peer = connection.peer;
-        connection.traffic.belongs_to(&initiator(peer));
+        let who = initiator(peer);
+        connection.traffic.belongs_to(&who);
+        let venue = connection.volume.get().map(Venue::Volume);
+        let _guest = venue.map(|venue| Guest::enter(Ledger::of(&self.shard), "nbd", &who, venue));
         self.tell(&connection, &name, What::CameIn);
         tracing::info!(export = name, shard = self.shard.index(), "{peer} connected");
         let transmission = Transmission::new(connection.clone(), channel, entry);

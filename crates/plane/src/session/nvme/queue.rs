@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use ring::{Buffer, Instant, Notify, Room, Soon};
+use wire::nvme::admin::Opcode;
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
 use wire::nvme::{Command, Completion, DataPlace, Fuse, Status, fabrics};
@@ -173,7 +174,8 @@ impl Queue {
     pub fn take(self: &Rc<Self>, command: Command, data: Buffer) -> Result<(), FatalError> {
         self.advance();
         self.link.note_traffic();
-        let id = match self.slots.borrow_mut().insert(Slot::new(command)) {
+        let pending = matches!(self.role, Role::Io(_)).then(|| self.connection.traffic.pending());
+        let id = match self.slots.borrow_mut().insert(Slot::new(command, pending)) {
             Ok(id) => id,
             Err(Full::IdentifierInUse) => {
                 self.complete(command.cid, Outcome::failed(Status::COMMAND_ID_CONFLICT));
@@ -188,9 +190,10 @@ impl Queue {
     }
 
     /// A short cut for a plain Read or Write of a volume in memory whose data, if any, came with it: it takes no slot,
-    /// and its bytes are not copied on their way. False: nothing was done, and [`Queue::take`] does it or tells why not.
+    /// and its bytes are not copied on their way; and for Keep Alive. False: nothing was done, and [`Queue::take`] does it
+    /// or tells why not.
     pub fn at_once(&self, command: &Command, data: &Received<'_>) -> bool {
-        let Role::Io(namespaces) = &self.role else { return false };
+        let Role::Io(namespaces) = &self.role else { return self.is_kept_alive(command, data) };
         let usual = command.fuse() == Fuse::Normal
             && self.first.get().is_none()
             && self.link.incarnation() == self.incarnation
@@ -221,6 +224,23 @@ impl Queue {
         note();
         self.complete(command.cid, Outcome::with_data(lent));
         true
+    }
+
+    /// Keep Alive of a controller that is ready: most of what idle hosts send.
+    #[cold]
+    fn is_kept_alive(&self, command: &Command, data: &Received<'_>) -> bool {
+        let usual = command.opcode == Opcode::KEEP_ALIVE.0
+            && data.is_empty()
+            && command.data_place(0).is_ok()
+            && self.link.is_ready()
+            && self.slots.borrow().takes(command.cid)
+            && self.connection.outgoing.has_room(SEND_QUEUE_BYTES);
+        if usual {
+            self.advance();
+            self.link.note_traffic();
+            self.complete(command.cid, Outcome::done());
+        }
+        usual
     }
 
     /// Whether a command is a Write that [`Queue::at_once`] may carry out when all of its data has come.

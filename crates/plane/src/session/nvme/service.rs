@@ -26,7 +26,7 @@ use super::seats::Taken;
 use crate::limits::{CONNECTIONS_PER_SHARD, LOGIN_TIME, LOGINS_PER_SHARD, NVME_QUEUE_ENTRIES};
 use crate::log::trouble;
 use crate::session::notice::{self, Leaving, Notice, What};
-use crate::session::traffic::{Portal, Traffic};
+use crate::session::traffic::{Guest, Ledger, Portal, Traffic, Venue};
 use crate::shard::Shard;
 use crate::spread::Welcome;
 use crate::transport::{Gone, Reader, last_words};
@@ -136,8 +136,10 @@ impl Service {
             None => return connection.close(format!("no Connect within {} seconds", LOGIN_TIME.as_secs())),
         };
         let mut seat = Some(seat);
+        let mut guest = None;
         if let Role::Admin(controller) = &queue.role {
             seat = None;
+            guest = self.guest(controller);
             self.shard.watch(controller);
         }
         self.shard.watch(&queue);
@@ -147,7 +149,14 @@ impl Service {
         connection.close_quietly("closed");
         queue.quiesce().await;
         self.remove(&queue).await;
-        drop(seat);
+        drop((seat, guest));
+    }
+
+    /// A controller counts among those who use its subsystem.
+    fn guest(&self, controller: &Controller) -> Option<Guest> {
+        let Kind::Io(subsystem) = controller.link.kind() else { return None };
+        let venue = Venue::Subsystem(subsystem.nqn.as_str().into());
+        Some(Guest::enter(Ledger::of(&self.shard), "nvme", &controller.link.host, venue))
     }
 
     pub(super) async fn remove(&self, queue: &Rc<Queue>) {

@@ -3,6 +3,8 @@
 use ring::{Buffer, Room};
 use wire::nvme::Command;
 
+use crate::session::traffic::Pending;
+
 /// One command from its capsule to its completion.
 pub struct Slot {
     /// The command.
@@ -23,11 +25,13 @@ pub struct Slot {
     pub running: bool,
     /// An Abort command wants it to end.
     pub aborted: bool,
+    /// It counts as in flight; of the admin queue none does.
+    _pending: Option<Pending>,
 }
 
 impl Slot {
     /// A command that has just come.
-    pub fn new(command: Command) -> Slot {
+    pub fn new(command: Command, pending: Option<Pending>) -> Slot {
         Slot {
             command,
             buffer: Buffer::empty(),
@@ -38,6 +42,7 @@ impl Slot {
             ready: false,
             running: false,
             aborted: false,
+            _pending: pending,
         }
     }
 
@@ -77,13 +82,19 @@ struct Place {
     slot: Option<Slot>,
 }
 
+type Identifiers = [u64; 1024];
+
+/// Among so many commands an identifier is looked for one by one.
+const FEW: usize = 8;
+
 /// The commands of one queue.
 pub struct Slots {
     places: Vec<Place>,
     free: Vec<u16>,
     limit: usize,
-    /// One bit per command identifier in use.
-    identifiers: Box<[u64; 1024]>,
+    /// One bit per command identifier in use, once there have been more than [`FEW`] commands at a time: an idle queue
+    /// does without the memory.
+    identifiers: Option<Box<Identifiers>>,
     count: usize,
 }
 
@@ -96,11 +107,20 @@ pub enum Full {
     QueueFull,
 }
 
+/// The bit of an identifier in its word.
+fn bit(cid: u16) -> u64 {
+    1 << (cid % 64)
+}
+
+fn set(identifiers: &mut Identifiers, cid: u16) {
+    identifiers[usize::from(cid / 64)] |= bit(cid);
+}
+
 impl Slots {
     /// For a queue of `limit` entries, fewer than 2048.
     pub fn new(limit: usize) -> Slots {
         assert!(limit < PLACES);
-        Slots { places: Vec::new(), free: Vec::new(), limit, identifiers: Box::new([0; 1024]), count: 0 }
+        Slots { places: Vec::new(), free: Vec::new(), limit, identifiers: None, count: 0 }
     }
 
     /// How many are under way.
@@ -108,13 +128,28 @@ impl Slots {
         self.count
     }
 
-    fn identifier(&mut self, cid: u16) -> (&mut u64, u64) {
-        (&mut self.identifiers[usize::from(cid / 64)], 1 << (cid % 64))
-    }
-
     /// Whether a command with this identifier can be taken in.
     pub fn takes(&self, cid: u16) -> bool {
-        self.count < self.limit && self.identifiers[usize::from(cid / 64)] & 1 << (cid % 64) == 0
+        self.count < self.limit && (self.count == 0 || !self.is_used(cid))
+    }
+
+    fn is_used(&self, cid: u16) -> bool {
+        match &self.identifiers {
+            Some(identifiers) => identifiers[usize::from(cid / 64)] & bit(cid) != 0,
+            None => self.find(cid).is_some(),
+        }
+    }
+
+    /// Notes an identifier as in use; with the first command that is one of many, those of the others too.
+    fn note(&mut self, cid: u16) {
+        if self.identifiers.is_none() && self.count >= FEW {
+            let mut identifiers = Box::new([0; 1024]);
+            self.ids().for_each(|(_, slot)| set(&mut identifiers, slot.command.cid));
+            self.identifiers = Some(identifiers);
+        }
+        if let Some(identifiers) = &mut self.identifiers {
+            set(identifiers, cid);
+        }
     }
 
     /// Takes a command in.
@@ -122,11 +157,11 @@ impl Slots {
         if self.count >= self.limit {
             return Err(Full::QueueFull);
         }
-        let (word, bit) = self.identifier(slot.command.cid);
-        if *word & bit != 0 {
+        let cid = slot.command.cid;
+        if self.is_used(cid) {
             return Err(Full::IdentifierInUse);
         }
-        *word |= bit;
+        self.note(cid);
         self.count += 1;
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place::default());
@@ -151,8 +186,9 @@ impl Slots {
         let slot = place.slot.take()?;
         self.free.push(id.place() as u16);
         self.count -= 1;
-        let (word, bit) = self.identifier(slot.command.cid);
-        *word &= !bit;
+        if let Some(identifiers) = &mut self.identifiers {
+            identifiers[usize::from(slot.command.cid / 64)] &= !bit(slot.command.cid);
+        }
         Some(slot)
     }
 
@@ -176,7 +212,7 @@ mod tests {
 
     fn slot(cid: u16) -> Slot {
         let command = Command { cid, ..Command::default() };
-        Slot::new(command)
+        Slot::new(command, None)
     }
 
     #[test]
@@ -203,6 +239,24 @@ mod tests {
         slots.remove(id);
         assert!(slots.insert(slot(65535)).is_ok());
         assert_eq!(slots.len(), 3);
+    }
+
+    #[test]
+    fn an_identifier_in_use_is_known_among_few_and_among_many() {
+        for many in [1, 3 * FEW as u16] {
+            let mut slots = Slots::new(64);
+            let ids: Vec<SlotId> = (0..many).map(|cid| slots.insert(slot(cid * 999)).unwrap()).collect();
+            for cid in 0..many {
+                assert!(!slots.takes(cid * 999) && slots.takes(cid * 999 + 1));
+                assert_eq!(slots.insert(slot(cid * 999)), Err(Full::IdentifierInUse));
+            }
+            for (cid, id) in ids.into_iter().enumerate() {
+                slots.remove(id).unwrap();
+                assert!(slots.takes(cid as u16 * 999));
+                assert!((cid as u16 + 1..many).all(|cid| !slots.takes(cid * 999)));
+            }
+            assert_eq!((slots.len(), slots.identifiers.is_some()), (0, many > FEW as u16));
+        }
     }
 
     #[test]

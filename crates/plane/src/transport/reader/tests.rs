@@ -168,6 +168,7 @@ fn half_of_what_came_waits_for_the_next_turn_while_the_peer_works_in_turn() {
             }
             splits.push(turns.iter().filter(|turn| **turn == turns[0]).count());
         }
+        assert_eq!(ring.activity().steps_broken, splits.iter().filter(|first| **first == 3).count() as u64);
         splits
     });
     // Every second turn of a simulated world is one in which they do.

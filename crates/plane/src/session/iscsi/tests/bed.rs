@@ -15,7 +15,7 @@ use wire::iscsi::IscsiName;
 
 use super::peer::{Joining, Peer};
 use crate::core::{Core, Offer, Plan, Portals, prepare};
-use crate::live::{Visitors, visitors};
+use crate::live::{Crowd, User, crowd, users};
 use crate::log::gathered::Logs;
 use crate::request::Request;
 use crate::session::iscsi::login::Authentication;
@@ -146,6 +146,12 @@ fn plan(file: bool, iscsi: IscsiOptions) -> Plan {
     }
 }
 
+/// Who is there, and what was done.
+pub struct Visitors {
+    pub users: Vec<User>,
+    pub crowd: Crowd,
+}
+
 /// The node and the machine of the initiators, as a test sees them.
 #[derive(Clone)]
 pub struct Bed {
@@ -231,7 +237,10 @@ impl Bed {
     pub async fn visitors(&self) -> Visitors {
         let (shard, told) = (self.cores[0].shard.clone(), Rc::new(Cell::new(None)));
         let tell = told.clone();
-        shard.ring().clone().spawn_later(async move { tell.set(Some(visitors(&shard).await)) });
+        shard.ring().clone().spawn_later(async move {
+            let (users, crowd) = (users(&shard).await, crowd(&shard).await);
+            tell.set(Some(Visitors { users, crowd }));
+        });
         loop {
             if let Some(visitors) = told.take() {
                 return visitors;

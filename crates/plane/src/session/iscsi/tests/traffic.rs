@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use wire::iscsi::{Immediate, InitiatorPdu, LoginStatus, LogoutReason, LogoutRequest, LogoutResponseCode};
 
-use super::bed::{BLOCK, BLOCKS, Stage, TARGET, play};
+use super::bed::{BLOCK, BLOCKS, Stage, TARGET, Visitors, play};
 use super::peer::{Joining, Peer, Scsi, next, pattern};
-use crate::live::Visitors;
+use crate::live::Party;
 use crate::meter::Counts;
 use crate::request::Verb;
 use crate::session::notice::{Leaving, What};
@@ -23,7 +23,7 @@ fn told(verbs: &[Counts]) -> Told {
 }
 
 fn of_portal(visitors: &Visitors) -> Told {
-    let [portal] = &visitors.ledger.portals[..] else { panic!("one portal") };
+    let [portal] = &visitors.crowd.ledger.portals[..] else { panic!("one portal") };
     let count = |figures: &crate::meter::VerbFigures| Counts {
         requests: figures.requests,
         bytes: figures.bytes,
@@ -35,7 +35,7 @@ fn of_portal(visitors: &Visitors) -> Told {
 
 fn of_initiator(visitors: &Visitors) -> Told {
     let who = ("iscsi", INITIATOR.to_owned());
-    told(&visitors.ledger.initiators.get(&who).copied().unwrap_or_default())
+    told(&visitors.crowd.ledger.initiators.get(&who).copied().unwrap_or_default())
 }
 
 async fn flush(peer: &Peer) {
@@ -74,11 +74,15 @@ fn an_operation_is_counted_once_and_stays_counted() {
             let [user] = &visitors.users[..] else { panic!("one session") };
             assert_eq!((told(&user.counts), user.in_flight), (WORKED, 0));
             assert_eq!((of_portal(&visitors), of_initiator(&visitors)), (WORKED, WORKED));
-            assert_eq!(visitors.ledger.portals[0].connections, 1);
+            assert_eq!(visitors.crowd.ledger.portals[0].connections, 1);
+            let party =
+                Party { protocol: "iscsi", initiator: INITIATOR.into(), volumes: vec![0], sessions: 1 };
+            assert_eq!(visitors.crowd.parties, [party]);
             drop(peer);
             bed.settle().await;
             let gone = bed.visitors().await;
-            assert!(gone.users.is_empty() && gone.ledger.portals[0].connections == 0);
+            assert!(gone.users.is_empty() && gone.crowd.ledger.portals[0].connections == 0);
+            assert!(gone.crowd.parties.is_empty());
             assert_eq!((of_portal(&gone), of_initiator(&gone)), (WORKED, WORKED));
             // On the other core.
             let again = bed.log_in("ImmediateData=No InitialR2T=Yes").await;
@@ -98,15 +102,15 @@ fn what_waits_for_a_disk_is_in_flight_and_what_the_disk_took_is_told() {
         let tag = peer.command(&Scsi::write(0, 1).with(&[7; BLOCK])).await;
         bed.pass(Duration::from_secs(1)).await;
         let visitors = bed.visitors().await;
-        assert_eq!((visitors.users[0].in_flight, visitors.ledger.portals[0].in_flight), (1, 1));
+        assert_eq!((visitors.users[0].in_flight, visitors.crowd.ledger.portals[0].in_flight), (1, 1));
         assert_eq!(visitors.users[0].counts[Verb::Write as usize].requests, 0, "it has not ended");
         bed.release();
         peer.good(tag).await;
         let visitors = bed.visitors().await;
         let write = visitors.users[0].counts[Verb::Write as usize];
-        assert_eq!((write.requests, visitors.ledger.portals[0].in_flight), (1, 0));
+        assert_eq!((write.requests, visitors.crowd.ledger.portals[0].in_flight), (1, 0));
         assert!(write.nanoseconds >= 1_000_000_000, "{write:?}");
-        let figures = &visitors.ledger.portals[0].verbs[Verb::Write as usize];
+        let figures = &visitors.crowd.ledger.portals[0].verbs[Verb::Write as usize];
         assert_eq!(figures.times.as_ref().unwrap().sum, write.nanoseconds);
     });
 }

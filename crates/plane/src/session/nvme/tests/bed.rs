@@ -14,7 +14,7 @@ use wire::iscsi::IscsiName;
 
 use crate::core::{Core, Offer, Plan, Portals, prepare};
 use crate::layers::Faults;
-use crate::live::{Visitors, visitors};
+use crate::live::{Crowd, User, crowd, users};
 use crate::log::gathered::Logs;
 use crate::session::iscsi::IscsiOptions;
 use crate::session::iscsi::login::Authentication;
@@ -35,6 +35,12 @@ pub const BLOCKS: u64 = 32 << 11;
 const FILE: &str = "/volume";
 /// Everything that has a deadline of its own has reached it after so long.
 const LONG: Duration = Duration::from_secs(200);
+
+/// Who is there, and what was done.
+pub struct Visitors {
+    pub users: Vec<User>,
+    pub crowd: Crowd,
+}
 
 /// The node and the machine of the hosts, as a test sees them.
 #[derive(Clone)]
@@ -98,7 +104,10 @@ impl Bed {
     pub async fn visitors(&self) -> Visitors {
         let (shard, told) = (self.cores[0].shard.clone(), Rc::new(Cell::new(None)));
         let tell = told.clone();
-        shard.ring().clone().spawn_later(async move { tell.set(Some(visitors(&shard).await)) });
+        shard.ring().clone().spawn_later(async move {
+            let (users, crowd) = (users(&shard).await, crowd(&shard).await);
+            tell.set(Some(Visitors { users, crowd }));
+        });
         loop {
             if let Some(visitors) = told.take() {
                 return visitors;

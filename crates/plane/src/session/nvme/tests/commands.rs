@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use wire::nvme::admin::Abort;
 use wire::nvme::admin::features::{Feature, SetFeatures};
 use wire::nvme::admin::identify::{Cns, Identify, IdentifyController, VolatileWriteCacheAttributes};
+use wire::nvme::admin::{Abort, asynchronous_event_request, keep_alive};
+use wire::nvme::fabrics::ControllerConfiguration;
 use wire::nvme::io::{BlockRange, Copy, CopyRange, Opcode, RangeFlags, command};
 use wire::nvme::tcp::DigestFlags;
-use wire::nvme::{Command, Fuse, SglDescriptor, Status};
+use wire::nvme::{Command, Fuse, SglDescriptor, SglKind, Status};
 
 use super::bed::{BLOCK, BLOCKS, Bed, play, play_with_file};
 use super::host::{Host, encoded};
@@ -227,5 +228,24 @@ fn an_identifier_that_is_in_use_is_refused() {
         assert_eq!(host.completed().await.status, Status::COMMAND_ID_CONFLICT);
         bed.release();
         assert_eq!(host.completed().await.status, DONE);
+    });
+}
+
+#[test]
+fn keep_alive_is_done_at_once_where_it_would_be_done_at_all() {
+    play(|bed| async move {
+        let (admin, _) = Host::admin(&bed, 0).await;
+        assert_eq!(admin.ask(keep_alive(0)).await.status, DONE);
+        admin.capsule(asynchronous_event_request(77), &[]).await;
+        admin.capsule(keep_alive(77), &[]).await;
+        assert_eq!(admin.completed().await.status, Status::COMMAND_ID_CONFLICT);
+        let sgl = SglDescriptor { kind: SglKind(0x40), ..keep_alive(0).sgl };
+        let strange = admin.ask(Command { sgl, ..keep_alive(0) }).await.status;
+        assert_eq!(strange, Status::SGL_DESCRIPTOR_TYPE_INVALID.do_not_retry());
+        assert_eq!(admin.ask(keep_alive(0)).await.status, DONE);
+        let (admin, _) = Host::admin(&bed, 0).await;
+        admin.set_configuration(ControllerConfiguration::ENABLED.with_en(0)).await;
+        admin.until_status(0, Duration::from_secs(1)).await;
+        assert_eq!(admin.ask(keep_alive(0)).await.status, Status::COMMAND_SEQUENCE_ERROR);
     });
 }

@@ -35,7 +35,7 @@ fn a_reset_that_waits_for_a_stalled_disk_says_so_and_never_that_it_is_done() {
         // It cannot be enabled meanwhile.
         let set = PropertySet { size: PropertySize::FOUR, offset: Property::CC, value: ENABLED.0.into() };
         assert_eq!(admin.ask(set.command(0)).await.status, Status::COMMAND_SEQUENCE_ERROR);
-        assert_eq!(admin.property(Property::CC).await, ENABLED.with_en(0).0.into());
+        assert_eq!(admin.property(Property::CC).await, u64::from(ENABLED.with_en(0).0));
         bed.pass(Duration::from_secs(60)).await;
         assert_eq!(admin.property(Property::CSTS).await, 0b11, "it is never said to be disabled");
         bed.release();

@@ -7,7 +7,7 @@ use wire::nvme::io::{Opcode, command};
 use wire::nvme::tcp::DigestFlags;
 use wire::nvme::{Fuse, NqnField, Status};
 
-use super::bed::{BLOCK, BLOCKS, PRIVATE, SUBSYSTEM, play, play_layered_and_bare, play_with_file};
+use super::bed::{BLOCK, BLOCKS, PRIVATE, SUBSYSTEM, Visitors, play, play_layered_and_bare, play_with_file};
 use super::host::{Host, identity};
 use crate::error::ErrorKind;
 use crate::layers::Fault;
@@ -48,14 +48,17 @@ fn operations_of_all_queues_are_those_of_their_controller() {
             for queue in &queues {
                 work(queue).await;
             }
-            let of = |visitors: &crate::live::Visitors, verb: Verb| {
+            let of = |visitors: &Visitors, verb: Verb| {
                 let portal =
-                    &visitors.ledger.portals.iter().find(|one| one.portal.protocol == "nvme").unwrap();
+                    &visitors.crowd.ledger.portals.iter().find(|one| one.portal.protocol == "nvme").unwrap();
                 let figures = &portal.verbs[verb as usize];
                 (figures.requests, figures.bytes, figures.errors)
             };
             let visitors = bed.visitors().await;
             let [user] = &visitors.users[..] else { panic!("one controller") };
+            let [party] = &visitors.crowd.parties[..] else { panic!("one host") };
+            assert_eq!((party.protocol, &party.initiator, party.sessions), ("nvme", &user.initiator, 1));
+            assert!(!party.volumes.is_empty() && party.volumes == user.volumes);
             let counts = |verb: Verb| {
                 let counts = user.counts[verb as usize];
                 (counts.requests, counts.bytes, counts.errors)
@@ -71,11 +74,11 @@ fn operations_of_all_queues_are_those_of_their_controller() {
             drop((admin, queues));
             bed.pass(Duration::from_secs(1)).await;
             let gone = bed.visitors().await;
-            assert!(gone.users.is_empty());
+            assert!(gone.users.is_empty() && gone.crowd.parties.is_empty());
             for (verb, expected) in expected {
                 assert_eq!(of(&gone, verb), expected, "{verb:?}");
             }
-            let host = gone.ledger.initiators.values().next().unwrap();
+            let host = gone.crowd.ledger.initiators.values().next().unwrap();
             assert_eq!(host[Verb::Write as usize].requests, 6);
         });
     }
