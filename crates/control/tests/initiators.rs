@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use control::api::client::Client;
-use control::api::model::Initiators;
+use control::api::model::{Activity, Initiators};
 use control::start;
 use control::store::Store;
 
@@ -27,6 +27,11 @@ fn connect(address: std::net::SocketAddr, export: &str) -> TcpStream {
     stream
 }
 
+/// Sessions of the only volume, as they are counted and not listed.
+fn sessions(directory: &Path) -> u64 {
+    Client::new(directory).unwrap().get::<Activity>("/v1/activity").unwrap().volumes[0].sessions
+}
+
 fn initiators(directory: &Path) -> Initiators {
     Client::new(directory).unwrap().get("/v1/initiators").unwrap()
 }
@@ -43,7 +48,7 @@ fn who_uses_a_volume_is_told_while_he_does() {
     assert_eq!(initiators(directory.path()), Initiators::default());
     let streams = [0, 1].map(|_| connect(node.portals().nbd[0], "demo"));
     let told = initiators(directory.path());
-    assert_eq!(told.initiators.len(), 2, "{told:?}");
+    assert_eq!((told.initiators.len(), sessions(directory.path())), (2, 2), "{told:?}");
     for stream in &streams {
         let from = stream.local_addr().unwrap().to_string();
         let one = told.initiators.iter().find(|one| one.name == from).expect("it is there");
@@ -52,7 +57,7 @@ fn who_uses_a_volume_is_told_while_he_does() {
     }
     drop(streams);
     let end = Instant::now() + Duration::from_secs(20);
-    while initiators(directory.path()) != Initiators::default() {
+    while initiators(directory.path()) != Initiators::default() || sessions(directory.path()) > 0 {
         assert!(Instant::now() < end, "who is gone is told for ever");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -1,5 +1,6 @@
 //! Who uses which volume now, and what was done for him.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -90,12 +91,12 @@ pub async fn crowd(shard: &Rc<Shard>) -> Crowd {
 fn crowd_of_core(shard: &Rc<Shard>) -> Crowd {
     let ledger = Ledger::of(shard);
     let subsystems = shard.service::<nvme::Service>().map(|service| service.node().subsystems());
+    // Thousands of hosts may each have a subsystem of their own.
+    let by_name: HashMap<&str, &Arc<Subsystem>> =
+        subsystems.iter().flatten().map(|subsystem| (subsystem.nqn.as_str(), subsystem)).collect();
     let volumes = |venue: &Venue| match venue {
         Venue::Volume(place) => vec![*place],
-        Venue::Subsystem(nqn) => {
-            let named = |subsystem: &&Arc<Subsystem>| *subsystem.nqn == **nqn;
-            subsystems.iter().flatten().find(named).map_or_else(Vec::new, |subsystem| volumes_of(subsystem))
-        }
+        Venue::Subsystem(nqn) => by_name.get(&**nqn).map_or_else(Vec::new, |subsystem| volumes_of(subsystem)),
     };
     let party = |(protocol, initiator, venue, sessions): (_, Rc<str>, Venue, _)| Party {
         protocol,

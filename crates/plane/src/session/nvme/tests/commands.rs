@@ -220,14 +220,21 @@ fn a_damaged_second_half_fails_the_first_at_once() {
 #[test]
 fn an_identifier_that_is_in_use_is_refused() {
     play_with_file(|bed| async move {
-        let (_admin, host) = queue(&bed).await;
+        let (admin, host) = queue(&bed).await;
+        admin.capsule(asynchronous_event_request(77), &[]).await;
         bed.stall();
         let cid = host.blocks(Opcode::WRITE, 0, &[1; BLOCK], true, Fuse::Normal).await;
         let again = Command { cid, ..command(Opcode::FLUSH, cid, 1) };
         host.capsule(again, &[]).await;
         assert_eq!(host.completed().await.status, Status::COMMAND_ID_CONFLICT);
+        let in_flight = async || {
+            let portals = bed.visitors().await.crowd.ledger.portals;
+            portals.iter().map(|portal| portal.in_flight).sum::<u64>()
+        };
+        assert_eq!(in_flight().await, 1, "neither the one that was refused nor what waits for events");
         bed.release();
         assert_eq!(host.completed().await.status, DONE);
+        assert_eq!(in_flight().await, 0);
     });
 }
 
