@@ -76,6 +76,16 @@ pub struct Options {
     #[arg(long, value_name = "NAME")]
     pub set_congestion_control: Option<String>,
 
+    /// How short a core's own lists of free pages are for this run: sets it for the whole machine (as root), and sets it back
+    /// at the end
+    ///
+    /// What `sysctl -w vm.percpu_pagelist_high_fraction=FRACTION` does: a list has at most that part of a zone's memory,
+    /// shared by the cores. With few cores and much memory lists are long by default, so that what goes from one core to the
+    /// other, as between a server and a client of one machine, is in no cache. When the run is killed by SIGKILL it stays as
+    /// it was set.
+    #[arg(long, value_name = "FRACTION", value_parser = clap::value_parser!(u32).range(8..))]
+    pub set_page_lists: Option<u32>,
+
     /// First port to try for the servers, on 127.0.0.1
     #[arg(long, default_value_t = 14100, value_parser = clap::value_parser!(u16).range(1024..=60000))]
     pub port_base: u16,

@@ -5,6 +5,7 @@ use std::fs;
 use serde::{Deserialize, Serialize};
 
 use crate::process::quick_output;
+use crate::setting;
 
 /// What a reader has to know of the machine to judge the figures.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct Machine {
     pub memory_mib: u64,
     /// TCP congestion control of new connections.
     pub tcp_congestion_control: String,
+    /// What `vm.percpu_pagelist_high_fraction` is; earlier runs did not ask.
+    #[serde(default)]
+    pub page_lists: Option<String>,
     /// Commit of the sources, with `-dirty` when files differ from it.
     pub commit: String,
     /// Name and version of every program that took part.
@@ -51,7 +55,8 @@ impl Machine {
                 .or_else(|| cpuinfo.contains(" hypervisor").then(|| "yes, unnamed".to_owned())),
             kernel: known(first_line("/proc/sys/kernel/osrelease")),
             memory_mib: memory_kib / 1024,
-            tcp_congestion_control: known(first_line("/proc/sys/net/ipv4/tcp_congestion_control")),
+            tcp_congestion_control: known(setting::congestion()),
+            page_lists: setting::page_lists(),
             commit: commit(),
             versions: Vec::new(),
         }

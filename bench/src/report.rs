@@ -423,6 +423,9 @@ fn readme(outcome: &Outcome, options: &Options) -> String {
     fact("kernel", &machine.kernel);
     fact("memory", &format!("{} MiB", machine.memory_mib));
     fact("net.ipv4.tcp_congestion_control", &machine.tcp_congestion_control);
+    if let Some(fraction) = &machine.page_lists {
+        fact("vm.percpu_pagelist_high_fraction", fraction);
+    }
     fact("commit", &machine.commit);
     for (program, version) in &machine.versions {
         fact(program, version);
@@ -462,6 +465,9 @@ fn repeat_flags(options: &Options) -> String {
     }
     if let Some(name) = &options.set_congestion_control {
         flags.push(format!("--set-congestion-control {name}"));
+    }
+    if let Some(fraction) = options.set_page_lists {
+        flags.push(format!("--set-page-lists {fraction}"));
     }
     if let Some(span) = &options.disk_busy_poll {
         flags.push(format!("--disk-busy-poll {span}"));

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::cli::{Options, WARM_UP_S};
 use crate::client::{Clients, Request};
-use crate::congestion::Congestion;
 use crate::cpu::ticks_per_second;
 use crate::error::Error;
 use crate::gaps;
@@ -16,6 +15,7 @@ use crate::process::{CommandLine, Interrupt, quick_output};
 use crate::report;
 use crate::rows::{Kind, ROWS, Row, select};
 use crate::server::{Bare, Place, Program, Running, Server};
+use crate::setting::Setting;
 use crate::special;
 use crate::stats::{Fact, Sample};
 use crate::work::Work;
@@ -105,7 +105,10 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
     }
     check_room(options, &servers)?;
     let interrupt = Interrupt::register()?;
-    let congestion = options.set_congestion_control.as_deref().map(Congestion::set).transpose()?;
+    let settings = (
+        options.set_congestion_control.as_deref().map(Setting::congestion).transpose()?,
+        options.set_page_lists.map(Setting::page_lists).transpose()?,
+    );
     let machine = describe(options, &servers);
     let mut outcome = Outcome {
         rows,
@@ -145,7 +148,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
         other => other?,
     }
     drop(work);
-    drop(congestion);
+    drop(settings);
     print!("{}", report::text(&outcome, options));
     if !options.no_keep && (!outcome.samples.is_empty() || !outcome.facts.is_empty()) {
         let directory = report::keep(&outcome, options)?;

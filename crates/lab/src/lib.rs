@@ -13,6 +13,7 @@ pub mod initiator;
 pub mod journal;
 pub mod ledger;
 pub mod load;
+mod page_lists;
 pub mod pool;
 pub mod profile;
 pub mod report;

@@ -23,6 +23,8 @@ const DRIFT: f64 = 0.10;
 const DROP: f64 = 0.5;
 /// Drops that are named.
 const NAMED_DROPS: usize = 5;
+/// A core that keeps more free memory than this for itself gets it from elsewhere: more than goes round between two programs.
+const LONG_LIST: u64 = 256 << 20;
 /// A result above this part of the lab's own ceiling says more about the lab than about the target.
 const NEAR_CEILING: f64 = 0.5;
 
@@ -108,6 +110,8 @@ pub struct TestReport {
     pub lab_cpus: Option<f64>,
     /// The same load on `null:`: what the lab itself can do.
     pub ceiling_iops: Option<f64>,
+    /// Most free memory that the kernel kept for one core meanwhile, in bytes: see `page_lists`.
+    pub core_list_bytes: Option<u64>,
     /// Operations that failed.
     pub errors: u64,
     /// The first different ones.
@@ -275,6 +279,7 @@ pub(crate) fn test_report(
         late_max_us: late.reads.latency_ns.max().max(late.writes.latency_ns.max()) as f64 / 1e3,
         lab_cpus: measured.cpu.filter(|_| measured_s > 0.0).map(|cpu| cpu.as_secs_f64() / measured_s),
         ceiling_iops,
+        core_list_bytes: measured.page_lists,
         errors: measured.ended.errors,
         error_texts: measured.ended.told,
         retries: measured.ended.retries,
@@ -310,6 +315,13 @@ pub(crate) fn remarks(report: &TestReport) -> Vec<String> {
         remarks.push(format!(
             "above half of the lab's own ceiling ({ceiling:.0} IO/s): the lab may be the limit; \
              hint: more --threads or another machine"
+        ));
+    }
+    if let Some(bytes) = report.core_list_bytes.filter(|bytes| *bytes > LONG_LIST) {
+        remarks.push(format!(
+            "the kernel kept up to {} MiB of free memory for one core: pages that one core sends and another receives are \
+             in no cache then; hint: `sysctl -w vm.percpu_pagelist_high_fraction=20000` on this machine",
+            bytes >> 20
         ));
     }
     if report.total.operations == 0 {

@@ -291,6 +291,7 @@ impl Figure {
             seconds: self.seconds.clone(),
             ended,
             cpu: None,
+            page_lists: None,
         };
         let load = self.load(Duration::from_millis(span_ms));
         let mut report = report::test_report(&self.name, &load, measured, None);

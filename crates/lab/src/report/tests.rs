@@ -23,7 +23,8 @@ fn report(seconds: Vec<Second>, load: &Load) -> TestReport {
         maximum_transfer: 1 << 20,
         discard: false,
     };
-    let measured = Measured { geometry, threads: 1, seconds, ended: Ended::default(), cpu: None };
+    let measured =
+        Measured { geometry, threads: 1, seconds, ended: Ended::default(), cpu: None, page_lists: None };
     test_report("Random-8k-70%Read", load, measured, None)
 }
 
@@ -65,6 +66,17 @@ fn a_dropped_backlog_is_told() {
     let mut test = report(vec![second(10, 100)], &Load { rate, ..Load::default() });
     test.dropped = 5;
     assert!(remarks(&test).iter().any(|remark| remark.contains("5 operations were due and dropped")));
+}
+
+#[test]
+fn memory_that_is_kept_for_a_core_is_told() {
+    let mut test = report(vec![second(10, 100)], &Load::default());
+    for (bytes, told) in [(None, false), (Some(256 << 20), false), (Some(570 << 20), true)] {
+        test.core_list_bytes = bytes;
+        let remarks = remarks(&test);
+        let is_told = remarks.iter().any(|remark| remark.contains("up to 570 MiB of free memory"));
+        assert_eq!(is_told, told, "{remarks:?}");
+    }
 }
 
 fn vmware(test: TestReport) -> Report {

@@ -50,6 +50,8 @@ pub(crate) struct Measured {
     pub(crate) ended: Ended,
     /// Processor time of the lab during the measured seconds.
     pub(crate) cpu: Option<Duration>,
+    /// Most bytes that the kernel kept for one core, see [`crate::page_lists`].
+    pub(crate) page_lists: Option<u64>,
 }
 
 /// What the threads say.
@@ -276,6 +278,7 @@ struct Gathering<'a> {
     result: Ended,
     cpu_before: Option<Duration>,
     cpu_after: Option<Duration>,
+    page_lists: Option<u64>,
 }
 
 impl<'a> Gathering<'a> {
@@ -292,6 +295,7 @@ impl<'a> Gathering<'a> {
             result: Ended::default(),
             cpu_before: crate::cpu::used(),
             cpu_after: None,
+            page_lists: None,
         }
     }
 
@@ -325,6 +329,7 @@ impl<'a> Gathering<'a> {
             self.cpu_before = crate::cpu::used();
         }
         self.cpu_after = crate::cpu::used();
+        self.page_lists = self.page_lists.max(crate::page_lists::longest());
         let span = second.span.as_secs_f64().max(1e-9);
         let latency = second.tallies.latency_ns();
         progress(&Progress {
@@ -369,6 +374,7 @@ impl<'a> Gathering<'a> {
             seconds,
             ended: self.result,
             cpu: cpu.map(|(before, after)| after.saturating_sub(before)),
+            page_lists: self.page_lists,
         }
     }
 }
