@@ -87,6 +87,12 @@ pub fn chart(run: &Summarized) -> String {
     bars.to_svg(Theme::Auto)
 }
 
+/// What was set so that pages that go from core to core stay in a cache, if it was.
+fn short_lists(fraction: Option<&str>) -> String {
+    let set = fraction.filter(|fraction| *fraction != "0");
+    set.map_or_else(String::new, |fraction| format!(", vm.percpu_pagelist_high_fraction {fraction}"))
+}
+
 /// The block between the markers: a line of a row for each protocol, the best peer beside it.
 fn block(run: &Summarized, directory: &str) -> String {
     let machine = &run.machine;
@@ -94,7 +100,7 @@ fn block(run: &Summarized, directory: &str) -> String {
     let nvme = run.summaries.iter().any(|summary| summary.server == NVME_PEER);
     let mut text = format!(
         "![Fels beside other servers, a bar for each]({directory}/{CHART})\n\n\
-         Measured on {}, {} ({} cores, Linux {}, TCP congestion control {}), medians of {} rounds of {} s: server on one core, \
+         Measured on {}, {} ({} cores, Linux {}, TCP congestion control {}{}), medians of {} rounds of {} s: server on one core, \
          client on another, volume in memory. In brackets: CPU time of the server for each request.\n\n\
          | | iSCSI | NVMe/TCP | NBD | best peer over iSCSI | {}best peer over NBD | limit |\n|---|---|---|---|{}---|---|---|\n",
         machine.date,
@@ -102,6 +108,7 @@ fn block(run: &Summarized, directory: &str) -> String {
         machine.cores,
         machine.kernel,
         machine.tcp_congestion_control,
+        short_lists(machine.page_lists.as_deref()),
         run.rounds,
         run.seconds,
         if nvme { "best peer over NVMe/TCP | " } else { "" },
