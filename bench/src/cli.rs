@@ -79,7 +79,7 @@ pub struct Options {
     /// How short a core's own lists of free pages are for this run: sets it for the whole machine (as root), and sets it back
     /// at the end
     ///
-    /// What `sysctl -w vm.percpu_pagelist_high_fraction=FRACTION` does: a list has at most that part of a zone's memory,
+    /// What `sysctl -w vm.percpu_pagelist_high_fraction=FRACTION` does: the lists have at most one in so many pages of a zone,
     /// shared by the cores. With few cores and much memory lists are long by default, so that what goes from one core to the
     /// other, as between a server and a client of one machine, is in no cache. When the run is killed by SIGKILL it stays as
     /// it was set.

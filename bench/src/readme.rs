@@ -204,6 +204,15 @@ mod tests {
     use crate::machine::Machine;
     use crate::stats::Spread;
 
+    #[test]
+    fn what_was_set_of_the_machine_is_said() {
+        for (fraction, said) in
+            [(None, ""), (Some("0"), ""), (Some("20000"), ", vm.percpu_pagelist_high_fraction 20000")]
+        {
+            assert_eq!(short_lists(fraction), said);
+        }
+    }
+
     fn summary(row: &str, server: &str, iops: f64) -> Summary {
         let spread = |median| Spread { median, min: median, max: median };
         Summary {

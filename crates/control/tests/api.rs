@@ -310,8 +310,8 @@ fn volume_wish() -> impl Strategy<Value = Value> {
         let mut keys = serde_json::json!({ "name": "fuzz", "size": size, "backing": { "null": true } });
         keys[key] = text.clone();
         // An empty configuration is a right one, and takes the pool away that the test looks at in the end.
-        let text = text.as_str().map_or_else(|| text.clone(), |text| Value::from(format!("{text}\n=")));
-        serde_json::json!({ "volume": keys, "set": { "size": size, key: text }, "text": text, "dry_run": dry_run })
+        let wrong = text.as_str().map_or_else(|| text.clone(), |text| Value::from(format!("{text}\n=")));
+        serde_json::json!({ "volume": keys, "set": { "size": size, key: text }, "text": wrong, "dry_run": dry_run })
     }).prop_flat_map(|whole| {
         let parts = ["volume", "set", "text"].map(|part| serde_json::json!({ part: whole[part], "dry_run": whole["dry_run"] }));
         prop::sample::select(parts.to_vec())
