@@ -20,6 +20,9 @@ use crate::special;
 use crate::stats::{Fact, Sample};
 use crate::work::Work;
 
+/// How long a thread of the lab looks for answers before it sleeps: longer than a batch of them takes a server, as a client of
+/// other servers' looks all the time. Where answers come from a disk, as long as it does by itself.
+const CLIENT_LOOK: &str = "250us";
 /// Share of its peak at which a server's tail is measured.
 const TAIL_OF_PEAK: f64 = 0.7;
 /// How long is looked for gaps.
@@ -349,7 +352,7 @@ fn measure_window(
 ) -> Result<Sample, Error> {
     running.expect_running()?;
     let url = running.url(server.protocol).unwrap_or_default();
-    let request = row.request(&server.program, url);
+    let request = Request { busy_poll: Some(CLIENT_LOOK), ..row.request(&server.program, url) };
     if round == 1 {
         note_command(bed, outcome, row, server, &request);
     }

@@ -65,7 +65,8 @@ impl Session {
         let mut session = Self {
             stream,
             shape,
-            random: 0x9e37_79b9_7f4a_7c15 ^ (u64::from(number) << 32),
+            // Others than in the run before: what that has left in a cache would be found there. Never zero.
+            random: fastrand::u64(1..),
             // Sessions are as far apart as can be, so that none reads what another one has just fetched.
             next: u64::from(number) << 40,
             queue: VecDeque::new(),
