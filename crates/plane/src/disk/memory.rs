@@ -52,9 +52,12 @@ impl Disk for MemoryDisk {
 
     fn expect(&self, verb: Verb, extent: Extent, soon: Soon) {
         let length = extent.length as usize;
-        if verb == Verb::Write && soon == Soon::Next && !self.memory.ways().fetches_before_write(length) {
-            return;
-        }
+        let is_fetched = verb == Verb::Read || self.memory.ways().fetches_before_write(length);
+        let soon = match soon {
+            Soon::Next if !is_fetched => return,
+            Soon::Now if !is_fetched => Soon::Later,
+            soon => soon,
+        };
         self.memory.expect(extent.offset, length, soon);
     }
 

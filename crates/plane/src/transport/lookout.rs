@@ -18,6 +18,12 @@ pub(super) struct Lookout {
 }
 
 impl Lookout {
+    /// Whether no frame of the chunk has been looked at.
+    #[inline]
+    pub(super) fn has_seen_nothing(&self) -> bool {
+        self.next == 0
+    }
+
     /// The next frame begins at `next` in the chunk; nothing is done when that was said last time, too. Says of which frames, by
     /// their places, something is wanted soon; the answer is the length of the frame there, none when that is not known.
     #[inline]
@@ -92,6 +98,14 @@ mod tests {
             });
         }
         assert_eq!(seen, [(48, Soon::Next), (96, Soon::Later), (96, Soon::Next)]);
+    }
+
+    #[test]
+    fn a_chunk_is_new_until_a_frame_of_it_was_looked_at() {
+        let mut lookout = Lookout::default();
+        assert!(lookout.has_seen_nothing());
+        lookout.look(48, |_, _| None);
+        assert!(!lookout.has_seen_nothing(), "also when it is the only one");
     }
 
     #[test]

@@ -112,6 +112,12 @@ impl Reader {
         }
     }
 
+    /// Whether the next frame is the first of its chunk: nobody has looked ahead to it.
+    #[inline]
+    pub fn is_unforeseen(&self) -> bool {
+        self.lookout.has_seen_nothing()
+    }
+
     /// While one frame is worked on, of which `rest` bytes have still to be taken, the memory for those behind it comes nearer.
     /// `expect` is shown the `N` bytes that such a frame begins with, and how soon its turn is. It gives the frame's length;
     /// none where nothing is to be looked for.

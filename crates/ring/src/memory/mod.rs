@@ -38,8 +38,11 @@ const LENDERS: usize = 64;
 /// Pages that a write locks and copies at a time at most: one large copy is quicker than many small ones, and to take a
 /// lock is to wait until what was stored before it has reached its place.
 const RUN: usize = 32;
-/// Pages of a request that will come whose begin is fetched at most.
+/// Pages of a request whose begin is fetched at most, before it is its turn.
 const TOUCHED: usize = 8;
+/// Lines of each page of a request that is at hand. The processor sees by itself that more follow, and fetches them while
+/// the request is worked on; who asks for all of them waits for most.
+const BEGIN: usize = 8;
 /// In the word of a page: somebody has it to himself.
 const HELD: u32 = 1 << 31;
 /// In the pins of a frame: its page has moved on.
@@ -72,6 +75,8 @@ struct Entry {
 /// How near a request is that will come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Soon {
+    /// It is at hand, and nobody has looked ahead to it: where its bytes are is fetched, and the begin of each page of them.
+    Now,
     /// It is the next one: its bytes are fetched.
     Next,
     /// It is the one after the next: where its bytes are is fetched, and where its pages begin, which makes their
@@ -282,13 +287,8 @@ impl Memory {
     /// lies outside is ignored.
     pub fn expect(&self, offset: u64, length: usize, soon: Soon) {
         let Some((mut at, end)) = self.range(offset, length) else { return };
-        if soon == Soon::Later {
-            let pages = at / PAGE..end.div_ceil(PAGE);
-            let entries = &self.entries[pages.clone()];
-            let ends = entries.first().into_iter().chain(entries.last());
-            ends.for_each(|entry| ahead::prefetch_near(ptr::from_ref(entry).cast()));
-            // Of most pages, which have not moved.
-            return pages.take(TOUCHED).for_each(|page| ahead::prefetch(self.frame(page)));
+        if soon != Soon::Next {
+            return self.touch(at, end, if soon == Soon::Now { BEGIN } else { 1 });
         }
         ahead::begin();
         at -= at % LINE;
@@ -303,6 +303,21 @@ impl Memory {
             at = stop;
         }
         ahead::step();
+    }
+
+    /// Asks for where `at..end` is, and for so many lines of what is wanted of each page.
+    fn touch(&self, at: usize, end: usize, lines: usize) {
+        let pages = at / PAGE..end.div_ceil(PAGE);
+        let entries = &self.entries[pages.clone()];
+        let ends = entries.first().into_iter().chain(entries.last());
+        ends.for_each(|entry| ahead::prefetch_near(ptr::from_ref(entry).cast()));
+        for page in pages.take(TOUCHED) {
+            // Of most pages, which have not moved.
+            let (begin, stop) = (at.max(page * PAGE), end.min((page + 1) * PAGE));
+            let first = self.frame(page).wrapping_add(begin % PAGE);
+            let lines = lines.min((stop - begin).div_ceil(LINE));
+            (0..lines).for_each(|line| ahead::prefetch(first.wrapping_add(line * LINE)));
+        }
     }
 
     /// Copies bytes out. Panics when the range lies outside.

@@ -21,6 +21,19 @@ fn what_is_written_is_read_and_what_is_discarded_is_zero() {
 }
 
 #[test]
+fn what_is_expected_may_be_anything() {
+    let memory = Memory::new((3 * PAGE) as u64).unwrap();
+    let end = memory.length();
+    for soon in [Soon::Now, Soon::Next, Soon::Later] {
+        for (offset, length) in
+            [(0, 0), (end, 0), (end - 1, 1), (100, 2 * PAGE), (end, 1), (u64::MAX, usize::MAX)]
+        {
+            memory.expect(offset, length, soon);
+        }
+    }
+}
+
+#[test]
 fn a_long_write_finds_every_page_wherever_it_lives() {
     const PAGES: usize = 80;
     let (memory, lender) = lender((PAGES * PAGE) as u64);

@@ -98,6 +98,7 @@ impl Request {
     }
 
     /// Bytes received.
+    #[inline]
     pub fn decode(bytes: &[u8; REQUEST_LENGTH]) -> Result<Request, NotARequest> {
         let mut rest = &bytes[..];
         let mut parts = || -> Result<_, super::Malformed> {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Shared};
 use wire::iscsi::{DataOut, Lun as WireLun, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
@@ -15,7 +15,8 @@ use super::transfer::TransferError;
 use super::window::CommandWindow;
 use crate::limits::SEND_QUEUE_BYTES;
 use crate::memory_gate::{POLL, has_memory, wait_for_memory};
-use crate::session::scsi::Prepared;
+use crate::request::Verb;
+use crate::session::scsi::{Prepared, Response};
 use crate::transport::Received;
 
 impl Session {
@@ -74,13 +75,20 @@ impl Session {
             reads: command.flags.contains(ScsiCommandFlags::READ),
             requests: 0,
         };
-        let wanted = if data.is_empty() { Wanted::Input } else { Wanted::Output(expected) };
-        let respond = |response| {
+        let done = |verb, bytes| {
+            connection.traffic.prompt(verb, bytes as u64);
             self.window(CommandWindow::pass);
-            self.respond(&asked, Reply { response, wanted });
+        };
+        let read = |lent: Shared| {
+            done(Verb::Read, lent.len());
+            self.respond(&asked, Reply { response: Response::shared(lent), wanted: Wanted::Input });
+        };
+        let written = || {
+            done(Verb::Write, data.len());
+            self.respond_to_write(&asked, data.len() as u32);
         };
         let lun = decode_lun(command.lun);
-        attached.unit.at_once(&attached.nexus, lun, &command.cdb, data, &connection.traffic, respond)
+        attached.unit.at_once(&attached.nexus, lun, &command.cdb, data, read, written)
     }
 
     /// Whether [`Session::at_once`] is worth a try.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::iscsi::digest::Crc32c;
 use wire::iscsi::frame::{
     BHS_LENGTH, DIGEST_LENGTH, MAX_AHS_LENGTH, ahs_length, data_segment_length, padding,
@@ -115,9 +115,14 @@ fn at_once(session: &Rc<Session>, connection: &Connection, reader: &mut Reader, 
     if reader.gathered(0, whole).is_none() {
         return false;
     }
+    if reader.is_unforeseen()
+        && let Some(bhs) = reader.begin()
+    {
+        session.expect(bhs, Soon::Now);
+    }
     look_ahead(session, reader, Framing::default(), whole);
     let data = reader.gathered(BHS_LENGTH, length);
-    let done = data.is_some_and(|data| session.at_once(connection, &command, &data));
+    let done = data.as_ref().is_some_and(|data| session.at_once(connection, &command, data));
     if done {
         reader.consume(whole);
         session.deliver_held();

@@ -100,6 +100,11 @@ impl Session {
         }
     }
 
+    /// Sends the status of a write of `bytes` that has been carried out.
+    pub fn respond_to_write(&self, asked: &Asked, bytes: u32) {
+        self.send_status(asked, &Response::good(), Residual::between(asked.expected, bytes), 0);
+    }
+
     /// Sends `length` bytes as Data-In PDUs; the last one carries the status when `with_status`. Gives their
     /// number.
     fn send_data(
@@ -154,11 +159,12 @@ impl Session {
         let mut flags = ScsiResponseFlags::empty();
         flags.set(ScsiResponseFlags::OVERFLOW, residual.overflow);
         flags.set(ScsiResponseFlags::UNDERFLOW, residual.underflow);
-        let pdu = ScsiResponse {
+        let length = U24::saturating(sense.as_ref().map_or(0, |sense| sense.len()));
+        let pdu = || ScsiResponse {
             flags,
             response: ScsiResponseCode::COMMAND_COMPLETED_AT_TARGET,
             status: response.status as u8,
-            data_segment_length: U24::saturating(sense.as_ref().map_or(0, |sense| sense.len())),
+            data_segment_length: length,
             initiator_task_tag: asked.initiator_task_tag,
             stat_sn: asked.connection.next_stat_sn(),
             exp_cmd_sn,
@@ -167,7 +173,8 @@ impl Session {
             residual_count: residual.count,
             ..ScsiResponse::default()
         };
-        asked.connection.send(|header| pdu.encode(header), sense);
+        // Made where it is sent: what was stored in parts and is loaded waits for what was written before.
+        asked.connection.send(|header| pdu().encode(header), sense);
     }
 
     /// Refuses a PDU; its header goes back as the data (section 11.17).

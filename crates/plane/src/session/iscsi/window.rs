@@ -3,12 +3,14 @@
 use wire::iscsi::SerialNumber;
 
 /// What arrives in numbered order, whichever connection it takes.
+// The two numbers do not lie side by side: they would be loaded as one, which waits for all that was stored before them.
+#[repr(C)]
 pub struct CommandWindow<T> {
     /// `ExpCmdSN`.
     expected: SerialNumber,
+    size: u32,
     /// `MaxCmdSN`; never goes back.
     maximum: SerialNumber,
-    size: u32,
     /// Delivered and not done.
     outstanding: u32,
     /// Came too early; `None` is a number that was aborted before its command came.

@@ -167,29 +167,36 @@ impl Connection {
         self.outgoing.push(1, |list| list.push_bytes(bytes));
     }
 
-    fn send<const N: usize>(&self, head: impl FnOnce() -> [u8; N], data: Option<Shared>) {
+    fn send<const N: usize>(&self, head: impl FnOnce() -> [u8; N], data: Shared) {
         self.outgoing.push(SEGMENTS, |list| {
             list.push_header(|bytes| *bytes = head());
-            if let Some(data) = data {
-                list.push(near(data));
-            }
+            list.push(near(data));
         });
     }
 
-    fn send_simple(&self, error: wire::nbd::Errno, cookie: u64, data: Option<Shared>) {
-        self.send(|| SimpleReply { error, cookie }.encode(), data);
+    /// A reply without data. None is handed on either: its place would be loaded, and wait for what was written before.
+    #[inline]
+    fn send_head<const N: usize>(&self, head: impl FnOnce() -> [u8; N]) {
+        self.outgoing.push(1, |list| {
+            list.push_header(|bytes| *bytes = head());
+        });
+    }
+
+    #[inline]
+    fn send_simple(&self, error: wire::nbd::Errno, cookie: u64) {
+        self.send_head(|| SimpleReply { error, cookie }.encode());
     }
 
     /// A request is done that is no read. Its reply is a simple one even where replies are structured ("a simple reply
     /// MAY be used as a reply to any request other than `NBD_CMD_READ`"): clients take a structured one in two receives.
     pub fn done(&self, cookie: u64) {
-        self.send_simple(wire::nbd::Errno::OK, cookie, None);
+        self.send_simple(wire::nbd::Errno::OK, cookie);
     }
 
     /// A read of nothing is done.
     pub fn nothing_read(&self, cookie: u64) {
         if self.structured.get() {
-            self.send(|| none_chunk(cookie), None);
+            self.send_head(|| none_chunk(cookie));
         } else {
             self.done(cookie);
         }
@@ -204,7 +211,7 @@ impl Connection {
                 list.push_bytes(why.as_bytes());
             });
         } else {
-            self.send_simple(error, cookie, None);
+            self.send_simple(error, cookie);
         }
     }
 
@@ -213,24 +220,24 @@ impl Connection {
         if self.structured.get() {
             self.send_part(cookie, offset, data, true);
         } else {
-            self.send_simple(wire::nbd::Errno::OK, cookie, Some(data));
+            self.send(|| SimpleReply { error: wire::nbd::Errno::OK, cookie }.encode(), data);
         }
     }
 
     /// Some of the data of a read whose reply is structured.
     pub fn send_part(&self, cookie: u64, offset: u64, data: Shared, done: bool) {
         let length = data.len() as u32;
-        self.send(|| data_chunk(cookie, offset, length, done), Some(data));
+        self.send(|| data_chunk(cookie, offset, length, done), data);
     }
 
     /// Zeroes of a read whose reply is structured.
     pub fn send_hole(&self, cookie: u64, offset: u64, length: u32, done: bool) {
-        self.send(|| hole_chunk(cookie, offset, length, done), None);
+        self.send_head(|| hole_chunk(cookie, offset, length, done));
     }
 
     /// A chunk and its payload.
     pub fn send_chunk<const N: usize>(&self, head: [u8; N], payload: Buffer) {
-        self.send(|| head, Some(payload.share()));
+        self.send(|| head, payload.share());
     }
 
     /// Ends the connection: both directions, every wait. The first reason counts.

@@ -39,6 +39,7 @@ impl Transmission {
     }
 
     /// A request that will come. Only a hint.
+    #[inline]
     pub fn expect(&self, request: &WireRequest, soon: Soon) {
         let verb = match request.command {
             Command::READ => Verb::Read,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::nbd::{Command, CommandFlags, Errno, NotARequest, REQUEST_LENGTH, Request};
 
 use super::connection::{Connection, Phase, Slot};
@@ -62,9 +62,12 @@ fn at_once(transmission: &Transmission, reader: &mut Reader) -> bool {
     if reader.gathered(0, whole).is_none() {
         return false;
     }
+    if reader.is_unforeseen() {
+        transmission.expect(&request, Soon::Now);
+    }
     look_ahead(transmission, reader, whole);
     let data = reader.gathered(REQUEST_LENGTH, payload);
-    let done = data.is_some_and(|data| transmission.at_once(&request, &data));
+    let done = data.as_ref().is_some_and(|data| transmission.at_once(&request, data));
     if done {
         reader.consume(whole);
     }

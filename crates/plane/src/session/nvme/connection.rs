@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use ring::{Instant, Peer, Ring, Shared, Socket};
+use ring::{Instant, Peer, Ring, SendList, Shared, Socket};
 use wire::nvme::tcp::{
     C2HData, CapsuleResp, FatalError, Framing, ICResp, MAX_TERM_REQ_DATA, PduFlags, PduType, R2T, TermReq,
     crc32c, header_digest,
@@ -115,14 +115,15 @@ impl Connection {
         });
     }
 
-    /// Says how a command ended.
-    pub fn send_completion(&self, completion: Completion) {
-        self.send(|header| CapsuleResp::new(self.framing(), completion).encode(header), 0, None);
+    /// Says how a command ended, in words that are made where they are sent.
+    #[inline]
+    pub fn send_completion(&self, completion: impl FnOnce() -> Completion) {
+        self.send_head(|header| CapsuleResp::new(self.framing(), completion()).encode(header));
     }
 
     /// Asks for data of a command.
     pub fn send_r2t(&self, cid: u16, tag: u16, offset: u32, length: u32) {
-        self.send(|header| R2T::new(self.framing(), cid, tag, offset, length).encode(header), 0, None);
+        self.send_head(|header| R2T::new(self.framing(), cid, tag, offset, length).encode(header));
     }
 
     /// Sends all data of a command; `success`: no completion follows.
@@ -139,27 +140,33 @@ impl Connection {
             let pdu = C2HData::new(framing, flags, cid, offset as u32, (end - offset) as u32);
             let whole = end - offset == length;
             let part = if whole { std::mem::take(&mut data) } else { data.slice(offset..end) };
-            self.send(|header| pdu.encode(header), pdu.header.pdo.into(), Some(part));
+            self.send(|header| pdu.encode(header), pdu.header.pdo.into(), part);
             offset = end;
         }
     }
 
-    /// Queues a PDU whose header `encode` makes of zeroes, and whose data begins at byte `data_offset`.
-    fn send<const N: usize>(
-        &self,
-        encode: impl FnOnce(&mut [u8; N]),
-        data_offset: usize,
-        data: Option<Shared>,
-    ) {
+    /// Queues a PDU without data, whose header `encode` makes of zeroes. What it is made of is best made there: if it was stored
+    /// in parts and handed on, its place would be loaded, and wait for what was written before.
+    #[inline]
+    fn send_head<const N: usize>(&self, encode: impl FnOnce(&mut [u8; N])) {
+        self.outgoing.push(1, |list| self.push_head(list, encode));
+    }
+
+    #[inline]
+    fn push_head<const N: usize>(&self, list: &mut SendList, encode: impl FnOnce(&mut [u8; N])) {
+        let header = list.push_header(encode);
+        if self.framing().header_digest {
+            let digest = header_digest(header);
+            list.push_bytes(&digest);
+        }
+    }
+
+    /// The same of one whose data begins at byte `data_offset`.
+    fn send<const N: usize>(&self, encode: impl FnOnce(&mut [u8; N]), data_offset: usize, data: Shared) {
         let framing = self.framing();
         self.outgoing.push(SEGMENTS, |list| {
             let before = list.len();
-            let header = list.push_header(encode);
-            if framing.header_digest {
-                let digest = header_digest(header);
-                list.push_bytes(&digest);
-            }
-            let Some(data) = data else { return };
+            self.push_head(list, encode);
             let padding = data_offset - (list.len() - before);
             list.push_bytes(&[0; 128][..padding]);
             if !framing.data_digest {

@@ -216,7 +216,7 @@ impl Queue {
         if verb == Verb::Write {
             let Some(writing) = channel.absorb(extent, data.pieces()) else { return false };
             note();
-            self.complete(command.cid, Outcome::done());
+            self.succeed(command.cid);
             drop(writing);
             return true;
         }
@@ -555,6 +555,13 @@ impl Queue {
         if self.without_flow_control { u16::MAX } else { self.sqhd.get() }
     }
 
+    /// A command that gives nothing has been carried out.
+    #[inline]
+    fn succeed(&self, cid: u16) {
+        let (sqhd, status) = (self.sqhd.get(), Status::SUCCESSFUL_COMPLETION);
+        self.connection.send_completion(|| Completion { result: 0, sqhd, cid, status });
+    }
+
     fn complete(&self, cid: u16, outcome: Outcome) {
         let succeeded = outcome.status == Status::SUCCESSFUL_COMPLETION;
         if let Some(data) = outcome.data.filter(|data| succeeded && !data.is_empty()) {
@@ -564,9 +571,8 @@ impl Queue {
                 return;
             }
         }
-        let completion =
-            Completion { result: outcome.result, sqhd: self.sqhd.get(), cid, status: outcome.status };
-        self.connection.send_completion(completion);
+        let (result, status, sqhd) = (outcome.result, outcome.status, self.sqhd.get());
+        self.connection.send_completion(|| Completion { result, sqhd, cid, status });
     }
 
     /// Aborts the command `cid`: what waits for data ends at once, what runs is waited for, because a write that still

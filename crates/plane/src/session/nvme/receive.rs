@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::Buffer;
+use ring::{Buffer, Soon};
 use wire::nvme::tcp::{
     ADMIN_IN_CAPSULE, CapsuleCmd, CommonHeader, Crc32c, DataAlignment, DigestFlags, FatalError, Framing,
     H2CData, ICReq, ICResp, MAX_HEADER_LENGTH, PFV_1_0, PduFlags, PduType, Sender, Shape, TermReq,
@@ -172,9 +172,12 @@ fn at_once(queue: &Queue, reader: &mut Reader, framing: Framing, in_capsule: u32
         return false;
     }
     let Ok(shape) = framing.shape(&header, Sender::Host, in_capsule) else { return false };
+    if reader.is_unforeseen() {
+        queue.expect(&command, Soon::Now);
+    }
     look_ahead(queue, reader, whole);
     let data = reader.gathered(shape.data_offset, shape.data);
-    let done = data.is_some_and(|data| queue.at_once(&command, &data));
+    let done = data.as_ref().is_some_and(|data| queue.at_once(&command, data));
     if done {
         reader.consume(whole);
     }

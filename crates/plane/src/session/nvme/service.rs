@@ -195,7 +195,7 @@ impl Service {
                     cid: command.cid,
                     ..Completion::default()
                 };
-                connection.send_completion(completion);
+                connection.send_completion(|| completion);
                 let (cntlid, qid, host) = (queue.link.cntlid, queue.qid, queue.link.host.as_str());
                 if qid == 0 {
                     tracing::info!(cntlid, host, shard = self.shard.index(), "{} connected", connection.peer);
@@ -206,7 +206,7 @@ impl Service {
                 Ok(queue)
             }
             Err((status, result)) => {
-                connection.send_completion(Completion { result, sqhd: 1, cid: command.cid, status });
+                connection.send_completion(|| Completion { result, sqhd: 1, cid: command.cid, status });
                 Err(End::Refused(status))
             }
         }

@@ -1,6 +1,6 @@
 //! READ, WRITE, VERIFY, WRITE AND VERIFY, SYNCHRONIZE CACHE (SBC-4 sections 5.18 ff.).
 
-use ring::Buffer;
+use ring::{Buffer, Shared};
 use wire::scsi::cdb::{ByteCheck, Transfer, Verify};
 use wire::scsi::luns::Lun;
 use wire::scsi::{Command, Sense};
@@ -10,8 +10,7 @@ use super::prepare::wrong_data_out;
 use super::response::Response;
 use super::unit::Nexus;
 use crate::limits;
-use crate::request::{Extent, Flags, Request, Verb};
-use crate::session::traffic::Traffic;
+use crate::request::{Extent, Flags, Request};
 use crate::transport::Received;
 
 impl LogicalUnit {
@@ -81,7 +80,7 @@ impl LogicalUnit {
     }
 
     /// Carries out a READ, or a WRITE with all of its data, that waits for nothing and copies nothing, if the volume can.
-    /// `traffic` counts it, `respond` answers it while what was written is on its way. False: nothing was done, not even a
+    /// `read` answers with what was read, `written` while what was written is on its way. False: nothing was done, not even a
     /// unit attention told.
     pub fn at_once(
         &self,
@@ -89,8 +88,8 @@ impl LogicalUnit {
         lun: Option<Lun>,
         cdb: &[u8],
         data: &Received<'_>,
-        traffic: &Traffic,
-        respond: impl FnOnce(Response),
+        read: impl FnOnce(Shared),
+        written: impl FnOnce(),
     ) -> bool {
         if lun != Some(Lun::ZERO) || nexus.has_attention() {
             return false;
@@ -108,13 +107,11 @@ impl LogicalUnit {
         match command {
             Command::Read(_) if data.is_empty() => {
                 let Some(data) = self.channel.lend(extent) else { return false };
-                traffic.prompt(Verb::Read, extent.length);
-                respond(Response::shared(data));
+                read(data);
             }
             Command::Write(_) => {
                 let Some(writing) = self.channel.absorb(extent, data.pieces()) else { return false };
-                traffic.prompt(Verb::Write, extent.length);
-                respond(Response::good());
+                written();
                 drop(writing);
             }
             _ => return false,

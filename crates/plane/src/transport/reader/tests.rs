@@ -82,6 +82,24 @@ fn a_frame_that_ends_with_a_chunk_leaves_the_next_one_for_what_follows() {
 }
 
 #[test]
+fn the_first_frame_of_a_chunk_is_unforeseen_and_no_other() {
+    run(|ring| async move {
+        let (mut reader, socket) = pair(&ring).await;
+        let mut unforeseen = Vec::new();
+        for frames in [3, 1] {
+            send(&ring, &socket, &bytes(frames * 48)).await;
+            for _ in 0..frames {
+                reader.ready().await.unwrap();
+                unforeseen.push(reader.is_unforeseen());
+                reader.look_ahead::<48>(48, |_, _| Some(48));
+                reader.consume(48);
+            }
+        }
+        assert_eq!(unforeseen, [true, false, false, true]);
+    });
+}
+
+#[test]
 fn what_comes_in_too_many_chunks_or_is_too_long_is_taken_part_by_part() {
     run(|ring| async move {
         let (mut reader, socket) = pair(&ring).await;
