@@ -96,6 +96,8 @@ impl Clients<'_> {
         if let Some(rate) = request.rate {
             flag("rate", format!("{rate:.3}"));
         }
+        // Other places in each window, as the bare program has: the same ones again are those that a cache has just lost.
+        flag("seed", fastrand::u32(..).to_string());
         if let Some(span) = request.busy_poll {
             flag("busy-poll", span.to_owned());
         }
