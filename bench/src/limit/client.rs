@@ -65,7 +65,7 @@ impl Session {
         let mut session = Self {
             stream,
             shape,
-            // Others than in the run before: what that has left in a cache would be found there. Never zero.
+            // Other places in each window, as the lab has: of the same ones again, a cache would have few and lose many. Never zero.
             random: fastrand::u64(1..),
             // Sessions are as far apart as can be, so that none reads what another one has just fetched.
             next: u64::from(number) << 40,
