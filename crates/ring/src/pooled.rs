@@ -9,26 +9,28 @@ use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::task::{Context, Poll};
 
-/// Sizes of the free lists, in bytes. Larger values go to the allocator.
-const CLASSES: [usize; 7] = [128, 256, 512, 1024, 2048, 4096, 8192];
-/// Every block is aligned to a cache line.
-const ALIGN: usize = 64;
+/// Blocks are so many whole cache lines as their value takes, and aligned to them: the futures of idle connections lie close
+/// to each other.
+const LINE: usize = 64;
+/// Lines of the largest blocks with a free list. Larger values go to the allocator.
+const MOST_LINES: usize = 128;
 
 struct Free {
     next: *mut Free,
 }
 
-struct FreeLists([Cell<*mut Free>; CLASSES.len()]);
+/// By the lines of their blocks, less one.
+struct FreeLists([Cell<*mut Free>; MOST_LINES]);
 
 impl Drop for FreeLists {
     fn drop(&mut self) {
-        for (list, size) in self.0.iter().zip(CLASSES) {
+        for (class, list) in self.0.iter().enumerate() {
             let mut block = list.replace(ptr::null_mut());
             while !block.is_null() {
                 // SAFETY: every block on a list was allocated with its class's layout and holds a valid `Free`.
                 unsafe {
                     let next = (*block).next;
-                    dealloc(block.cast(), layout(size));
+                    dealloc(block.cast(), layout(class));
                     block = next;
                 }
             }
@@ -37,19 +39,18 @@ impl Drop for FreeLists {
 }
 
 thread_local! {
-    static FREE: FreeLists = const { FreeLists([const { Cell::new(ptr::null_mut()) }; CLASSES.len()]) };
+    static FREE: FreeLists = const { FreeLists([const { Cell::new(ptr::null_mut()) }; MOST_LINES]) };
 }
 
-fn layout(size: usize) -> Layout {
-    // SAFETY: ALIGN is a power of two and no class comes near isize::MAX.
-    unsafe { Layout::from_size_align_unchecked(size, ALIGN) }
+fn layout(class: usize) -> Layout {
+    // SAFETY: a line is a power of two and no class comes near isize::MAX.
+    unsafe { Layout::from_size_align_unchecked((class + 1) * LINE, LINE) }
 }
 
 fn class_of(value: Layout) -> Option<usize> {
-    if value.align() > ALIGN {
-        return None;
-    }
-    CLASSES.iter().position(|&size| value.size() <= size)
+    // What has no bytes has a line too: free blocks are chained.
+    let class = value.size().div_ceil(LINE).max(1) - 1;
+    (class < MOST_LINES && value.align() <= LINE).then_some(class)
 }
 
 fn take(value: Layout) -> *mut u8 {
@@ -62,8 +63,8 @@ fn take(value: Layout) -> *mut u8 {
         let list = &lists.0[class];
         let block = list.get();
         if block.is_null() {
-            // SAFETY: the class sizes are not zero.
-            return unsafe { alloc(layout(CLASSES[class])) };
+            // SAFETY: every class has a line at least.
+            return unsafe { alloc(layout(class)) };
         }
         // SAFETY: a block on the list holds a valid `Free` and is owned by the list alone.
         list.set(unsafe { (*block).next });
@@ -82,14 +83,14 @@ unsafe fn give(block: *mut u8, value: Layout) {
     };
     let kept = FREE.try_with(|lists| {
         let block = block.cast::<Free>();
-        // SAFETY: the block is at least 128 bytes, aligned to 64, and ours.
+        // SAFETY: the block has a line at least, aligned to it, and is ours.
         unsafe { block.write(Free { next: lists.0[class].get() }) };
         lists.0[class].set(block);
     });
     if kept.is_err() {
         // The thread is ending and its lists are gone.
         // SAFETY: allocated with the class's layout.
-        unsafe { dealloc(block, layout(CLASSES[class])) };
+        unsafe { dealloc(block, layout(class)) };
     }
 }
 
@@ -180,9 +181,10 @@ mod tests {
         let first = Pooled::new([1u8; 300]);
         let address = ptr::from_ref(&*first).cast::<u8>();
         drop(first);
-        let second = Pooled::new([2u8; 400]);
+        let (larger, smaller) = (Pooled::new([2u8; 321]), Pooled::new([2u8; 256]));
+        let second = Pooled::new([2u8; 320]);
         assert_eq!(ptr::from_ref(&*second).cast::<u8>(), address);
-        assert_eq!(second[399], 2);
+        assert!([larger[320], smaller[255], second[319]] == [2; 3], "others have blocks of their own");
     }
 
     #[test]
@@ -190,9 +192,10 @@ mod tests {
         let witness = Rc::new(());
         let small = Pooled::new(witness.clone());
         let large = Pooled::new((witness.clone(), [0u8; 10_000]));
+        let (last, beyond) =
+            (Pooled::new([0u8; MOST_LINES * LINE]), Pooled::new([0u8; MOST_LINES * LINE + 1]));
         assert_eq!(Rc::strong_count(&witness), 3);
-        drop(small);
-        drop(large);
+        drop((small, large, last, beyond, Pooled::new(())));
         assert_eq!(Rc::strong_count(&witness), 1);
     }
 

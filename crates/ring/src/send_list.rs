@@ -1,5 +1,6 @@
 //! What one gathered send carries: small pieces copied in, large ones shared.
 
+use std::cell::{Cell, RefCell};
 use std::ptr;
 
 use crate::buffer::Shared;
@@ -7,6 +8,21 @@ use crate::memory::ahead;
 
 /// Most pieces in one send (the kernel's `IOV_MAX`).
 pub const MAX_SEGMENTS: usize = 1024;
+
+/// Memory that the lists take which a core keeps for later, in bytes.
+const SPARE_BYTES: usize = 16 << 20;
+
+/// Lists that were given back, the last one used last: it is in the cache.
+#[derive(Default)]
+struct Spares {
+    #[expect(clippy::vec_box, reason = "a send takes the box and gives it back")]
+    lists: RefCell<Vec<Box<SendList>>>,
+    bytes: Cell<usize>,
+}
+
+thread_local! {
+    static SPARES: Spares = const { Spares { lists: RefCell::new(Vec::new()), bytes: Cell::new(0) } };
+}
 
 enum Segment {
     /// A range of `inline`.
@@ -17,7 +33,7 @@ enum Segment {
     Shared(Shared),
 }
 
-/// Bytes to send in order. Keeps its memory when cleared, so that one list serves a connection for life.
+/// Bytes to send in order. Its memory goes from one sender of a core to the next: who has nothing to send has no list.
 pub struct SendList {
     inline: Vec<u8>,
     segments: Vec<Segment>,
@@ -26,9 +42,29 @@ pub struct SendList {
     message: libc::msghdr,
 }
 
+impl Spares {
+    fn pop(&self) -> Option<Box<SendList>> {
+        let list = self.lists.borrow_mut().pop()?;
+        self.bytes.set(self.bytes.get() - list.capacity());
+        Some(list)
+    }
+
+    fn push(&self, list: Box<SendList>) {
+        let bytes = self.bytes.get() + list.capacity();
+        if bytes <= SPARE_BYTES {
+            self.bytes.set(bytes);
+            self.lists.borrow_mut().push(list);
+        }
+    }
+}
+
 impl SendList {
-    /// An empty list.
+    /// An empty list, if possible one that was [given back](Self::give_back).
     pub fn new() -> Box<SendList> {
+        SPARES.with(Spares::pop).unwrap_or_else(SendList::fresh)
+    }
+
+    fn fresh() -> Box<SendList> {
         // SAFETY: all zeroes is a valid `msghdr`: no name, no pieces, no control data.
         let message = unsafe { std::mem::zeroed() };
         Box::new(SendList {
@@ -96,12 +132,26 @@ impl SendList {
         self.segments.len()
     }
 
+    /// Forgets what is in it, and keeps its memory for the next one who wants to send on this core.
+    pub fn give_back(mut self: Box<Self>) {
+        self.clear();
+        SPARES.with(|spares| spares.push(self));
+    }
+
     /// Forgets everything but the memory.
     pub fn clear(&mut self) {
         self.inline.clear();
         self.segments.clear();
         self.iovecs.clear();
         self.length = 0;
+    }
+
+    /// Memory that it has, in bytes.
+    fn capacity(&self) -> usize {
+        size_of::<SendList>()
+            + self.inline.capacity()
+            + self.segments.capacity() * size_of::<Segment>()
+            + self.iovecs.capacity() * size_of::<libc::iovec>()
     }
 
     /// The pieces in order.
@@ -176,5 +226,31 @@ mod tests {
         assert_eq!(rest(&mut list, 16), [0; 0]);
         list.clear();
         assert!(list.is_empty());
+    }
+
+    #[test]
+    fn memory_goes_to_the_next_sender_and_not_more_of_it_than_is_kept() {
+        let mut list = SendList::new();
+        list.push_bytes(&[7; 300]);
+        let place = ptr::from_ref(&*list);
+        list.give_back();
+        let again = SendList::new();
+        assert!(ptr::eq(&raw const *again, place) && again.is_empty() && again.inline.capacity() >= 300);
+        assert!(!ptr::eq(&raw const *SendList::new(), place), "it is lent once");
+        let many: Vec<_> = (0..3)
+            .map(|_| {
+                let mut list = SendList::new();
+                list.push_bytes(&vec![7; SPARE_BYTES / 2]);
+                list
+            })
+            .collect();
+        many.into_iter().for_each(SendList::give_back);
+        again.give_back();
+        SPARES.with(|spares| {
+            let lists = spares.lists.borrow();
+            let bytes = lists.iter().map(|list| list.capacity()).sum::<usize>();
+            assert!(bytes == spares.bytes.get() && bytes <= SPARE_BYTES, "{bytes}");
+            assert_eq!(lists.len(), 2, "one of the large ones and the small one");
+        });
     }
 }

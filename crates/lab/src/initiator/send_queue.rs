@@ -4,27 +4,21 @@ use std::collections::VecDeque;
 
 use ring::{MAX_SEGMENTS, SendList};
 
-/// Lists kept for later.
-const SPARE: usize = 4;
-
-/// Lists of a connection, in order; their memory is used again.
+/// Lists of a connection, in order.
 pub(super) struct SendQueue {
     current: Box<SendList>,
     full: VecDeque<Box<SendList>>,
-    #[expect(clippy::vec_box, reason = "a send takes the box and gives it back")]
-    spare: Vec<Box<SendList>>,
 }
 
 impl SendQueue {
     pub(super) fn new() -> SendQueue {
-        SendQueue { current: SendList::new(), full: VecDeque::new(), spare: Vec::new() }
+        SendQueue { current: SendList::new(), full: VecDeque::new() }
     }
 
     /// The list to append to, with room for `segments` pieces.
     pub(super) fn list(&mut self, segments: usize) -> &mut SendList {
         if self.current.segments() + segments > MAX_SEGMENTS {
-            let next = self.spare.pop().unwrap_or_else(SendList::new);
-            self.full.push_back(std::mem::replace(&mut self.current, next));
+            self.full.push_back(std::mem::replace(&mut self.current, SendList::new()));
         }
         &mut self.current
     }
@@ -37,15 +31,6 @@ impl SendQueue {
         if self.current.is_empty() {
             return None;
         }
-        let next = self.spare.pop().unwrap_or_else(SendList::new);
-        Some(std::mem::replace(&mut self.current, next))
-    }
-
-    /// Gives a list back that was sent.
-    pub(super) fn give(&mut self, mut list: Box<SendList>) {
-        list.clear();
-        if self.spare.len() < SPARE {
-            self.spare.push(list);
-        }
+        Some(std::mem::replace(&mut self.current, SendList::new()))
     }
 }

@@ -10,8 +10,6 @@ use crate::limits::SEND_STALL;
 
 /// Bytes of one send at which another list is begun, so that memory returns step by step.
 const LIST_BYTES: usize = 1 << 20;
-/// Emptied lists kept for later.
-const SPARE_LISTS: usize = 2;
 
 /// The peer takes nothing of what is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -22,8 +20,6 @@ pub struct Stalled;
 #[derive(Default)]
 pub struct Outgoing {
     lists: RefCell<VecDeque<Box<SendList>>>,
-    #[allow(clippy::vec_box, reason = "lists move between here and operations in flight")]
-    spare: RefCell<Vec<Box<SendList>>>,
     bytes: Cell<usize>,
     /// Bytes that are being made and will be appended.
     promised: Cell<usize>,
@@ -43,7 +39,7 @@ impl Outgoing {
         let mut lists = self.lists.borrow_mut();
         let room = |list: &SendList| list.segments() + segments <= MAX_SEGMENTS && list.len() < LIST_BYTES;
         if !lists.back().is_some_and(|list| room(list)) {
-            lists.push_back(self.spare.borrow_mut().pop().unwrap_or_else(SendList::new));
+            lists.push_back(SendList::new());
         }
         if let Some(list) = lists.back_mut() {
             let before = list.len();
@@ -110,15 +106,10 @@ impl Outgoing {
             let Some(list) = self.changed.until(next).await else { return Ok(()) };
             let length = list.len();
             self.since.set(Some(ring.turn_time()));
-            let (sent, mut list) = socket.send(list).await;
+            let (sent, list) = socket.send(list).await;
             self.since.set(None);
             self.bytes.set(self.bytes.get() - length);
-            list.clear();
-            let mut spare = self.spare.borrow_mut();
-            if spare.len() < SPARE_LISTS {
-                spare.push(list);
-            }
-            drop(spare);
+            list.give_back();
             self.drained.notify();
             sent?;
         }

@@ -1,6 +1,7 @@
-//! Nothing is allocated for a read or a write once a session is warm: counted on the target's thread, with real
-//! sockets and a real disk.
+//! Nothing is allocated for a read or a write once a session is warm, and a session that does nothing holds little: counted on
+//! the target's thread, with real sockets and a real disk.
 
+mod idle;
 mod nvme;
 mod pool;
 
@@ -70,8 +71,13 @@ impl Node {
 
     /// What its thread has allocated.
     fn allocations(&self) -> u64 {
+        self.count(by_this_thread)
+    }
+
+    /// What `counter` says on its thread.
+    fn count<T: Send + 'static>(&self, counter: fn() -> T) -> T {
         let (tell, told) = mpsc::sync_channel(1);
-        self.peers.tell(0, move |_| tell.send(by_this_thread()).unwrap());
+        self.peers.tell(0, move |_| tell.send(counter()).unwrap());
         told.recv().unwrap()
     }
 
@@ -118,7 +124,8 @@ struct Initiator {
 }
 
 impl Initiator {
-    fn log_in(portal: SocketAddr) -> Initiator {
+    /// Sessions with different numbers are there at the same time.
+    fn log_in(portal: SocketAddr, number: u16) -> Initiator {
         let text = format!(
             "InitiatorName=iqn.2026-11.internal.test:host\0SessionType=Normal\0TargetName={TARGET}\0\
              InitialR2T=Yes\0ImmediateData=Yes\0"
@@ -130,7 +137,7 @@ impl Initiator {
             flags: LoginFlags::TRANSIT,
             transit,
             data_segment_length: U24::saturating(text.len()),
-            isid: Isid::random(1, 1),
+            isid: Isid::random(1, number),
             ..LoginRequest::default()
         };
         let mut bhs: Bhs = [0; 48];
@@ -138,6 +145,9 @@ impl Initiator {
         let mut initiator = Initiator { stream: TcpStream::connect(portal).unwrap(), next: 0 };
         initiator.send(&bhs, text.as_bytes());
         assert_eq!(initiator.receive()[36], 0, "the login");
+        // The first command is told that the session is new.
+        initiator.command(0, 0, ScsiCommandFlags::empty(), &[]);
+        assert_eq!(initiator.receive()[3], 2);
         initiator
     }
 
@@ -320,10 +330,7 @@ fn nbd_requests_of_a_volume_in_a_file_allocate_nothing() {
 
 fn allocations_per_thousand(backing: Backing) -> u64 {
     let node = Node::start(backing);
-    let mut initiator = Initiator::log_in(node.portals.iscsi[0]);
-    // The first command is told that the session is new.
-    initiator.command(0, 0, ScsiCommandFlags::empty(), &[]);
-    assert_eq!(initiator.receive()[3], 2);
+    let mut initiator = Initiator::log_in(node.portals.iscsi[0], 1);
     initiator.work(500);
     let least = least_of_windows(&node, || initiator.work(1000 / DEPTH + 1));
     drop(initiator);

@@ -17,7 +17,7 @@ use wire::nvme::{CNTLID_DYNAMIC, Command, CommandFlags, Completion, NqnField, Sg
 use super::{BYTES, DEPTH, Node, SUBSYSTEM, least_of_windows};
 
 /// One queue.
-struct Queue {
+pub struct Queue {
     stream: TcpStream,
 }
 
@@ -41,7 +41,7 @@ impl Queue {
     }
 
     /// The admin queue of a controller that is ready, and an I/O queue that wants or does not want SQHD.
-    fn of_a_controller(portal: SocketAddr, cattr: ConnectAttributes) -> (Queue, Queue) {
+    pub fn of_a_controller(portal: SocketAddr, cattr: ConnectAttributes) -> (Queue, Queue) {
         let connect = Connect { sqsize: 31, ..Connect::default() };
         let (mut admin, completion) = Queue::join(portal, connect, CNTLID_DYNAMIC);
         let value = ControllerConfiguration::ENABLED.0.into();

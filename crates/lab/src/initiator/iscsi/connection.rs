@@ -434,7 +434,7 @@ async fn send(inner: Rc<Inner>) {
         });
         let Some(list) = next.await else { return };
         let (sent, list) = inner.socket.send(list).await;
-        inner.state.borrow_mut().outbox.give(list);
+        list.give_back();
         if let Err(error) = sent {
             return inner.fail(&format!("the connection broke while sending: {error}"));
         }

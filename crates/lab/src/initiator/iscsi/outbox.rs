@@ -9,27 +9,22 @@ use wire::iscsi::frame::{Framing, padding};
 
 /// Pieces that one PDU may take: header, data, padding with digest.
 const SEGMENTS_OF_A_PDU: usize = 3;
-/// Lists kept for later.
-const SPARE: usize = 4;
 
 pub(super) struct Outbox {
     framing: Framing,
     current: Box<SendList>,
     full: VecDeque<Box<SendList>>,
-    #[expect(clippy::vec_box, reason = "a send takes the box and gives it back")]
-    spare: Vec<Box<SendList>>,
 }
 
 impl Outbox {
     pub(super) fn new(framing: Framing) -> Outbox {
-        Outbox { framing, current: SendList::new(), full: VecDeque::new(), spare: Vec::new() }
+        Outbox { framing, current: SendList::new(), full: VecDeque::new() }
     }
 
     /// Appends a PDU. `bhs` has its data segment length set already.
     pub(super) fn push(&mut self, bhs: &Bhs, data: Option<Shared>) {
         if self.current.segments() + SEGMENTS_OF_A_PDU > MAX_SEGMENTS {
-            let next = self.spare.pop().unwrap_or_else(SendList::new);
-            self.full.push_back(std::mem::replace(&mut self.current, next));
+            self.full.push_back(std::mem::replace(&mut self.current, SendList::new()));
         }
         let list = &mut self.current;
         list.push_bytes(bhs);
@@ -54,21 +49,12 @@ impl Outbox {
         if self.current.is_empty() {
             return None;
         }
-        let next = self.spare.pop().unwrap_or_else(SendList::new);
-        Some(std::mem::replace(&mut self.current, next))
+        Some(std::mem::replace(&mut self.current, SendList::new()))
     }
 
     /// Whether there is nothing to send.
     pub(super) fn is_empty(&self) -> bool {
         self.current.is_empty() && self.full.is_empty()
-    }
-
-    /// Gives a list back that was sent.
-    pub(super) fn give(&mut self, mut list: Box<SendList>) {
-        list.clear();
-        if self.spare.len() < SPARE {
-            self.spare.push(list);
-        }
     }
 }
 
@@ -90,7 +76,7 @@ mod tests {
         while let Some(list) = outbox.take() {
             assert!(list.segments() <= MAX_SEGMENTS);
             list.pieces().for_each(|piece| sent.extend_from_slice(piece));
-            outbox.give(list);
+            list.give_back();
         }
         assert_eq!(sent.len(), 1000 * 56);
         for (number, pdu) in sent.chunks(56).enumerate() {

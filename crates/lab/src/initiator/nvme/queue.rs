@@ -340,7 +340,7 @@ async fn send(queue: Rc<Queue>) {
         });
         let Some(list) = next.await else { return };
         let (sent, list) = queue.socket.send(list).await;
-        queue.state.borrow_mut().outbox.give(list);
+        list.give_back();
         if let Err(error) = sent {
             return queue.fail(&format!("the connection broke while sending: {error}"));
         }

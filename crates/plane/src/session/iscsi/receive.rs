@@ -4,9 +4,7 @@ use std::rc::Rc;
 
 use ring::{Buffer, Soon};
 use wire::iscsi::digest::Crc32c;
-use wire::iscsi::frame::{
-    BHS_LENGTH, DIGEST_LENGTH, MAX_AHS_LENGTH, ahs_length, data_segment_length, padding,
-};
+use wire::iscsi::frame::{BHS_LENGTH, DIGEST_LENGTH, ahs_length, data_segment_length, padding};
 use wire::iscsi::{
     Bhs, DataOut, Framing, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, ScsiCommand, ScsiCommandFlags,
     SerialNumber, TextRequest, UnknownOpcode, cdb_of,
@@ -59,7 +57,6 @@ pub async fn receive(
     let framing = connection.framing();
     let limit = connection.parameters.target_max_recv_data_segment_length as usize;
     let is_plain = !framing.header_digest && !framing.data_digest;
-    let mut ahs = [0u8; MAX_AHS_LENGTH];
     loop {
         reader.ready().await?;
         let is_done = is_plain
@@ -68,7 +65,7 @@ pub async fn receive(
                     && at_once(session, connection, reader, limit));
         if !is_done {
             let mut bhs: Bhs = [0; 48];
-            header(reader, framing, &mut bhs, &mut ahs).await?;
+            header(reader, framing, &mut bhs).await?;
             let length = data_segment_length(&bhs);
             if length > limit {
                 session.reject(connection, &bhs, RejectReason::INVALID_PDU_FIELD);
@@ -86,19 +83,22 @@ pub async fn receive(
     }
 }
 
-/// Receives a header with its additional segments to `bhs` and `ahs`, and checks its digest.
-async fn header(reader: &mut Reader, framing: Framing, bhs: &mut Bhs, ahs: &mut [u8]) -> Result<(), End> {
+/// Receives a header to `bhs`, checks its digest, and forgets its additional segments: no command that is supported has any.
+async fn header(reader: &mut Reader, framing: Framing, bhs: &mut Bhs) -> Result<(), End> {
     reader.exact(bhs).await?;
-    let ahs = &mut ahs[..ahs_length(bhs)];
-    if !ahs.is_empty() {
-        reader.exact(ahs).await?;
+    let mut crc = Crc32c::new();
+    if framing.header_digest {
+        crc.update(bhs);
+    }
+    // Word by word, as they are rare: a connection has no memory for them.
+    for _ in 0..ahs_length(bhs) / 4 {
+        let mut word = [0; 4];
+        reader.exact(&mut word).await?;
+        crc.update(&word);
     }
     if framing.header_digest {
         let mut digest = [0; 4];
         reader.exact(&mut digest).await?;
-        let mut crc = Crc32c::new();
-        crc.update(bhs);
-        crc.update(ahs);
         if digest != crc.wire() {
             return Err(End::Digest("header"));
         }

@@ -166,7 +166,7 @@ impl Service {
             "{} logged in",
             ends.0
         );
-        let reader = Reader::resume(ring.clone(), socket.clone(), &rest);
+        let mut reader = Reader::resume(ring.clone(), socket.clone(), &rest);
         let text = TextNegotiation::new(
             outcome.session_type,
             target,
@@ -183,7 +183,13 @@ impl Service {
         }
         self.connections.set(self.connections.get() + 1);
         session.add(connection.clone(), claim);
-        ring.spawn_later(self.clone().serve(session, connection, reader));
+        let service = self.clone();
+        ring.spawn_later(async move {
+            let alone = service.serve(&session, &connection, &mut reader).await;
+            drop(reader);
+            session.remove(&connection, alone).await;
+            service.connections.set(service.connections.get() - 1);
+        });
     }
 
     /// The session in which a place was claimed: made for the leading connection, found for others. None when it
@@ -240,24 +246,23 @@ impl Service {
         self.units.borrow_mut().remove(&volume);
     }
 
-    /// A connection from its login to its end.
-    async fn serve(self: Rc<Self>, session: Rc<Session>, connection: Rc<Connection>, mut reader: Reader) {
+    /// A connection from its login to its end. Whether it goes alone, its session staying.
+    async fn serve(&self, session: &Rc<Session>, connection: &Rc<Connection>, reader: &mut Reader) -> bool {
         let ring = self.shard.ring();
         ring.spawn_later(connection.clone().run_sender());
-        let vigil = Vigil::new(&session, &connection);
+        let vigil = Vigil::new(session, connection);
         self.shard.watch(&vigil);
-        let end = receive(&session, &connection, &mut reader).await;
+        let end = receive(session, connection, reader).await;
         let reason = match end {
             Ok(()) => connection.close_reason().unwrap_or_else(|| "closed".into()),
             Err(end) => {
                 let ours = connection.close_reason();
                 // What is queued (a Reject) is worth a moment.
-                ring.timeout(Duration::from_millis(100), last_words(&connection.outgoing, &mut reader)).await;
+                ring.timeout(Duration::from_millis(100), last_words(&connection.outgoing, reader)).await;
                 ours.unwrap_or_else(|| end.to_string())
             }
         };
         connection.close(reason.clone());
-        drop(vigil);
         let initiator = session.place.key.initiator.as_str();
         if connection.logged_out.get() {
             tracing::info!(initiator, tsih = session.place.tsih, "{} logged out", connection.peer);
@@ -265,10 +270,8 @@ impl Service {
             trouble!("{} ({initiator}): connection closed: {reason}", connection.peer);
         }
         let alone = connection.logged_out.get();
-        session.note_end(&connection, alone, &reason);
-        drop(reader);
-        session.remove(&connection, alone).await;
-        self.connections.set(self.connections.get() - 1);
+        session.note_end(connection, alone, &reason);
+        alone
     }
 
     /// A session has come to its end.

@@ -122,6 +122,8 @@ impl Tasks {
     /// Adds a task, whose tag is not in use. The caller bounds their number far below 65536.
     pub fn insert(&mut self, task: Task) -> TaskId {
         let index = self.free.pop().unwrap_or_else(|| {
+            // One, not four as a vector would: many an initiator asks one thing at a time.
+            self.slots.reserve_exact(usize::from(self.slots.is_empty()));
             self.slots.push(Slot::default());
             u16::try_from(self.slots.len() - 1).expect("the command window bounds the tasks")
         });

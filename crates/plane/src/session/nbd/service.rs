@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Detached, Peer, Socket};
+use ring::{Detached, Peer, PooledFuture, Socket};
 
 use super::connection::{Connection, Phase};
 use super::execute::Transmission;
@@ -97,24 +97,26 @@ impl Service {
     }
 
     /// A connection from its first byte to its end.
-    async fn serve(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader) {
+    async fn serve(self: &Rc<Self>, connection: &Rc<Connection>, reader: &mut Reader) {
         self.shard.ring().spawn_later(connection.clone().run_sender());
-        let Chosen { entry, name, channel } = match negotiate(&self, &connection, &mut reader).await {
+        // Apart, as it is over soon and takes more memory than all that follows.
+        let handshake = PooledFuture::future(negotiate(self, connection, reader));
+        let Chosen { entry, name, channel } = match handshake.await {
             Ok(Some(chosen)) => chosen,
             Ok(None) => return connection.close("it left"),
-            Err(failure) => return end_handshake(&connection, &failure),
+            Err(failure) => return end_handshake(connection, &failure),
         };
         let peer = connection.peer;
         let who = initiator(peer);
         connection.traffic.belongs_to(&who);
         let venue = connection.volume.get().map(Venue::Volume);
         let _guest = venue.map(|venue| Guest::enter(Ledger::of(&self.shard), "nbd", &who, venue));
-        self.tell(&connection, &name, What::CameIn);
+        self.tell(connection, &name, What::CameIn);
         tracing::info!(export = name, shard = self.shard.index(), "{peer} connected");
         let transmission = Transmission::new(connection.clone(), channel, entry);
-        let end = receive(&transmission, &mut reader).await;
+        let end = receive(&transmission, reader).await;
         connection.phase.set(Phase::Idle);
-        let (how, why) = leaving(&connection, &end);
+        let (how, why) = leaving(connection, &end);
         match (connection.close_reason(), end) {
             (None, Ok(())) => {
                 // Section "Terminating the transmission phase": what was asked for is carried out first.
@@ -127,7 +129,7 @@ impl Service {
         connection.close("it ended");
         // It counts until the last of its requests has given its memory back.
         connection.at_rest().await;
-        self.tell(&connection, &name, What::Left(how, why));
+        self.tell(connection, &name, What::Left(how, why));
     }
 
     /// Takes no more connections and no more requests, lets those in flight end for at most `grace`, and ends.
@@ -183,7 +185,7 @@ impl Welcome for Service {
         }
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
-        let reader = Reader::new(ring.clone(), socket.clone());
+        let mut reader = Reader::new(ring.clone(), socket.clone());
         let traffic = Traffic::begin(&self.shard, &portal);
         let connection = Connection::new(ring.clone(), socket, peer, reader.last_received(), traffic);
         let mut handshakes = self.handshakes.borrow_mut();
@@ -205,7 +207,8 @@ impl Welcome for Service {
         self.connections.borrow_mut().insert(number, connection.clone());
         let service = self.clone();
         ring.spawn_later(async move {
-            service.clone().serve(connection, reader).await;
+            service.serve(&connection, &mut reader).await;
+            drop((connection, reader));
             service.connections.borrow_mut().remove(&number);
         });
     }

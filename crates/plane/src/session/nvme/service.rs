@@ -6,7 +6,7 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Buffer, Detached, Instant, Peer, Socket};
+use ring::{Buffer, Detached, Instant, Peer, PooledFuture, Socket};
 use wire::nvme::fabrics::{
     CONNECT_DATA_LENGTH, CommandType, Connect, ConnectData, ConnectResult, InvalidParameter,
 };
@@ -123,16 +123,18 @@ impl Service {
     }
 
     /// A connection from its first byte to its end.
-    async fn live(self: Rc<Self>, connection: Rc<Connection>, mut reader: Reader, seat: Taken) {
+    async fn live(&self, connection: &Rc<Connection>, reader: &mut Reader, seat: Taken) {
         let ring = self.shard.ring();
         ring.spawn_later(connection.clone().run_sender());
-        self.shard.watch(&connection);
-        let queue = match ring.timeout(LOGIN_TIME, self.connect(&connection, &mut reader)).await {
+        self.shard.watch(connection);
+        // Apart, as it is over soon and takes more memory than all that follows.
+        let connect = PooledFuture::future(self.connect(connection, reader));
+        let queue = match ring.timeout(LOGIN_TIME, connect).await {
             Some(Ok(queue)) => {
                 connection.settle();
                 queue
             }
-            Some(Err(end)) => return say_goodbye(&connection, &mut reader, end).await,
+            Some(Err(end)) => return say_goodbye(connection, reader, end).await,
             None => return connection.close(format!("no Connect within {} seconds", LOGIN_TIME.as_secs())),
         };
         let mut seat = Some(seat);
@@ -143,8 +145,8 @@ impl Service {
             self.shard.watch(controller);
         }
         self.shard.watch(&queue);
-        if let Err(end) = receive(&queue, &mut reader).await {
-            say_goodbye(&connection, &mut reader, end).await;
+        if let Err(end) = receive(&queue, reader).await {
+            say_goodbye(connection, reader, end).await;
         }
         connection.close_quietly("closed");
         queue.quiesce().await;
@@ -401,7 +403,7 @@ impl Welcome for Service {
         }
         let ring = self.shard.ring();
         let socket = Socket::attach(ring, socket);
-        let reader = Reader::new(ring.clone(), socket.clone());
+        let mut reader = Reader::new(ring.clone(), socket.clone());
         let traffic = Traffic::begin(&self.shard, &portal);
         let last = reader.last_received();
         let connection = Rc::new(Connection::new(ring.clone(), socket, peer, last, traffic));
@@ -417,7 +419,8 @@ impl Welcome for Service {
         self.connections.set(self.connections.get() + 1);
         let service = self.clone();
         ring.spawn_later(async move {
-            service.clone().live(connection.clone(), reader, seat).await;
+            service.live(&connection, &mut reader, seat).await;
+            drop(reader);
             service.connections.set(service.connections.get() - 1);
             let reason = connection.close_reason().unwrap_or_default();
             if connection.is_quiet() {

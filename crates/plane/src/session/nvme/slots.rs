@@ -164,6 +164,8 @@ impl Slots {
         self.note(cid);
         self.count += 1;
         let place = self.free.pop().unwrap_or_else(|| {
+            // One, not four as a vector would: an admin queue has one command at a time, mostly.
+            self.places.reserve_exact(usize::from(self.places.is_empty()));
             self.places.push(Place::default());
             (self.places.len() - 1) as u16
         });

@@ -1,5 +1,7 @@
 //! What was agreed on at login is kept: how data moves, how it is cut, digests.
 
+use wire::iscsi::digest::Crc32c;
+use wire::iscsi::frame::BHS_LENGTH;
 use wire::iscsi::{
     DataInFlags, InitiatorPdu, NopOut, RESERVED_TAG, RejectReason, SerialNumber, TargetPdu, TextFlags,
     TextRequest,
@@ -258,6 +260,39 @@ fn a_wrong_header_digest_ends_the_connection() {
             assert!(bed.logs.has("the header digest of a PDU is wrong"), "{}", bed.logs.all());
         }
     });
+}
+
+#[test]
+fn additional_header_segments_are_passed_over_and_their_digest_is_checked() {
+    for (keys, words, is_wrong) in [
+        ("", 255, false),
+        ("HeaderDigest=CRC32C", 3, false),
+        ("HeaderDigest=CRC32C", 255, false),
+        ("HeaderDigest=CRC32C", 3, true),
+    ] {
+        play(move |bed| async move {
+            let peer = bed.log_in(keys).await;
+            peer.is_ready().await;
+            let (tag, command) = peer.encode_command(&Scsi::test_unit_ready());
+            let mut bytes = command[..BHS_LENGTH].to_vec();
+            bytes[4] = words;
+            bytes.extend((0..4 * u32::from(words)).map(|at| (at * 7) as u8));
+            if !keys.is_empty() {
+                let mut crc = Crc32c::new();
+                crc.update(&bytes);
+                bytes.extend(crc.wire());
+            }
+            bytes[BHS_LENGTH + 11] ^= u8::from(is_wrong);
+            peer.send_bytes(&bytes).await;
+            if is_wrong {
+                peer.ends().await;
+                assert!(bed.logs.has("the header digest of a PDU is wrong"), "{}", bed.logs.all());
+            } else {
+                peer.good(tag).await;
+                peer.is_well().await;
+            }
+        });
+    }
 }
 
 #[test]
