@@ -18,6 +18,7 @@ use crate::congestion::MAX_CONGESTION_CONTROL_NAME;
 use crate::file::FileOptions;
 use crate::handle::own;
 use crate::op::{Keep, OpKey, Operation, Orphan, Table};
+use crate::send_list::SendList;
 use crate::sim::{Afar, Driver as Simulated};
 use crate::unix;
 use crate::uring::{Look, Uring, Wait, checked};
@@ -57,6 +58,12 @@ impl Driver {
             Driver::Kernel(uring) => uring.borrow_mut().submit(key, operation, descriptor, keep),
             Driver::Simulated(world) => world.submit(key, operation, descriptor, keep),
         }
+    }
+
+    /// See [`Uring::send_at_once`]; in a simulated world nobody is asked.
+    #[inline]
+    pub(crate) fn send_at_once(&self, descriptor: RawFd, list: &mut SendList) -> bool {
+        matches!(self, Driver::Kernel(uring) if uring.borrow_mut().send_at_once(descriptor, list))
     }
 
     pub(crate) fn cancel(&self, key: OpKey) {

@@ -354,8 +354,8 @@ impl Ring {
                 self.0.driver.cancel(key);
             }
         }
-        for orphan in orphans {
-            self.clean_up(&orphan);
+        for orphan in &orphans {
+            self.clean_up(orphan);
         }
     }
 

@@ -38,6 +38,8 @@ pub struct SendList {
     inline: Vec<u8>,
     segments: Vec<Segment>,
     length: usize,
+    /// Bytes that are with the kernel already.
+    gone: usize,
     iovecs: Vec<libc::iovec>,
     message: libc::msghdr,
 }
@@ -71,6 +73,7 @@ impl SendList {
             inline: Vec::new(),
             segments: Vec::new(),
             length: 0,
+            gone: 0,
             iovecs: Vec::new(),
             message,
         })
@@ -143,7 +146,7 @@ impl SendList {
         self.inline.clear();
         self.segments.clear();
         self.iovecs.clear();
-        self.length = 0;
+        (self.length, self.gone) = (0, 0);
     }
 
     /// Memory that it has, in bytes.
@@ -162,14 +165,24 @@ impl SendList {
         })
     }
 
-    /// The piece, when there is one alone: it needs no list of pieces.
-    pub(crate) fn only_piece(&self) -> Option<&[u8]> {
-        if self.segments.len() == 1 { self.pieces().next() } else { None }
+    /// The first `count` bytes of what is left have gone.
+    pub(crate) fn note_gone(&mut self, count: usize) {
+        self.gone += count;
     }
 
-    /// The message for the kernel. Valid until the list is changed or moved out of its box.
+    /// Bytes that have not gone yet.
+    pub(crate) fn left(&self) -> usize {
+        self.length - self.gone
+    }
+
+    /// What is left, when it lies in one piece: it needs no list of pieces.
+    pub(crate) fn only_piece(&self) -> Option<&[u8]> {
+        if self.segments.len() == 1 { self.pieces().next().map(|piece| &piece[self.gone..]) } else { None }
+    }
+
+    /// The message of what is left, for the kernel. Valid until the list is changed or moved out of its box.
     pub(crate) fn message(&mut self) -> *const libc::msghdr {
-        let SendList { inline, segments, iovecs, message, .. } = self;
+        let SendList { inline, segments, iovecs, message, gone, .. } = self;
         iovecs.clear();
         iovecs.extend(segments.iter().map(|segment| {
             let bytes = match segment {
@@ -178,24 +191,24 @@ impl SendList {
             };
             libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
         }));
+        if *gone > 0 {
+            skip(iovecs, *gone);
+        }
         message.msg_iov = iovecs.as_mut_ptr();
         message.msg_iovlen = iovecs.len();
         ptr::from_ref(message)
     }
+}
 
-    /// The same without its first `sent` bytes.
-    pub(crate) fn rest(&mut self, mut sent: usize) -> *const libc::msghdr {
-        self.message();
-        self.iovecs.retain_mut(|piece| {
-            let gone = sent.min(piece.iov_len);
-            sent -= gone;
-            piece.iov_base = piece.iov_base.wrapping_byte_add(gone);
-            piece.iov_len -= gone;
-            piece.iov_len > 0
-        });
-        self.message.msg_iovlen = self.iovecs.len();
-        ptr::from_ref(&self.message)
-    }
+/// Takes the first `count` bytes away.
+fn skip(pieces: &mut Vec<libc::iovec>, mut count: usize) {
+    pieces.retain_mut(|piece| {
+        let gone = count.min(piece.iov_len);
+        count -= gone;
+        piece.iov_base = piece.iov_base.wrapping_byte_add(gone);
+        piece.iov_len -= gone;
+        piece.iov_len > 0
+    });
 }
 
 #[cfg(test)]
@@ -215,17 +228,21 @@ mod tests {
         assert_eq!(pieces, [&b"header "[..], b"data", b" tail"]);
         assert_eq!((list.len(), list.segments()), (16, 3));
         // What is left when so much has gone.
-        let rest = |list: &mut SendList, sent| {
-            list.rest(sent);
-            list.iovecs.iter().map(|piece| piece.iov_len).collect::<Vec<_>>()
+        let mut left = |more| {
+            list.note_gone(more);
+            list.message();
+            (list.left(), list.iovecs.iter().map(|piece| piece.iov_len).collect::<Vec<_>>())
         };
-        assert_eq!(rest(&mut list, 0), [7, 4, 5]);
-        assert_eq!(rest(&mut list, 3), [4, 4, 5]);
-        assert_eq!(rest(&mut list, 7), [4, 5]);
-        assert_eq!(rest(&mut list, 12), [4]);
-        assert_eq!(rest(&mut list, 16), [0; 0]);
+        assert_eq!(left(0), (16, vec![7, 4, 5]));
+        assert_eq!(left(3), (13, vec![4, 4, 5]));
+        assert_eq!(left(4), (9, vec![4, 5]));
+        assert_eq!(left(5), (4, vec![4]));
+        assert_eq!(left(4), (0, vec![]));
         list.clear();
         assert!(list.is_empty());
+        list.push_bytes(b"alone");
+        list.note_gone(2);
+        assert_eq!(list.only_piece(), Some(&b"one"[..]));
     }
 
     #[test]

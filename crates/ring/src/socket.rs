@@ -177,12 +177,16 @@ impl Socket {
     }
 
     /// Sends the whole list, of at most [`MAX_SEGMENTS`] pieces. Less than all means that the peer is gone.
-    pub async fn send(&self, list: Box<SendList>) -> (io::Result<()>, Box<SendList>) {
+    pub async fn send(&self, mut list: Box<SendList>) -> (io::Result<()>, Box<SendList>) {
         assert!(list.segments() <= MAX_SEGMENTS);
-        let length = list.len();
-        let outcome = self.0.ring().submit(&self.0, Operation::Send, Keep::List(list)).await;
+        let ring = self.0.ring();
+        if ring.0.driver.send_at_once(self.0.descriptor, &mut list) {
+            return (Ok(()), list);
+        }
+        let left = list.left();
+        let outcome = ring.submit(&self.0, Operation::Send, Keep::List(list)).await;
         let result = match count(&outcome) {
-            Ok(sent) if sent < length => Err(io::ErrorKind::WriteZero.into()),
+            Ok(sent) if sent < left => Err(io::ErrorKind::WriteZero.into()),
             other => other.map(|_| ()),
         };
         let Keep::List(list) = outcome.keep else { unreachable!("a send keeps its list") };

@@ -16,6 +16,7 @@ use crate::clock::Instant;
 use crate::op::{Allocate, Completion, Keep, OpKey, Operation};
 use crate::provided::{GROUP, Provided};
 use crate::ring::{Options, StartError};
+use crate::send_list::SendList;
 use crate::slab;
 
 /// Completions with this name are nobody's: of cancellations.
@@ -39,8 +40,6 @@ pub(crate) struct Uring {
     receives: Vec<squeue::Entry>,
     /// What was done without the kernel's ring, to be passed on in the next turn.
     done: Vec<(OpKey, Completion)>,
-    /// A send of which a part has gone already, and how much.
-    begun: Option<(OpKey, i32)>,
     alone: Alone,
     /// The last look had to wait for what it found.
     waited: bool,
@@ -91,7 +90,6 @@ impl Uring {
             transfers: 0,
             receives: Vec::new(),
             done: Vec::new(),
-            begun: None,
             alone: Alone::default(),
             waited: false,
             activity: Activity::default(),
@@ -134,9 +132,6 @@ impl Uring {
 
     pub(crate) fn submit(&mut self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
         if matches!(operation, Operation::KeepReceiving) && self.alone.holds(Held { key, descriptor }) {
-            return;
-        }
-        if matches!(operation, Operation::Send) && self.send_at_once(key, descriptor, keep) {
             return;
         }
         let is_transfer = matches!(operation, Operation::Read { .. } | Operation::Write { .. });
@@ -278,7 +273,7 @@ impl Uring {
         let completions = self.kernel.completion();
         self.activity.completions += completions.len() as u64;
         for entry in completions {
-            let (mut result, flags) = (entry.result(), entry.flags());
+            let (result, flags) = (entry.result(), entry.flags());
             let more = cqueue::more(flags);
             let key = OpKey::from_bits(entry.user_data());
             match entry.user_data() {
@@ -293,9 +288,6 @@ impl Uring {
                     brought.times += 1;
                 }
                 _ => brought.others += 1,
-            }
-            if let Some((_, sent)) = self.begun.take_if(|begun| begun.0 == key) {
-                result += if result < 0 { 0 } else { sent };
             }
             complete(key, Completion { result, flags, more });
         }
@@ -357,31 +349,26 @@ impl Uring {
         self.alone.several();
     }
 
-    /// Sends on the connection that is alone, as far as it goes. False when the kernel's ring has to.
-    fn send_at_once(&mut self, key: OpKey, descriptor: RawFd, keep: &mut Keep) -> bool {
-        let Keep::List(list) = keep else { return false };
-        if self.begun.is_some() || self.alone.held().is_none_or(|held| held.descriptor != descriptor) {
-            return false;
-        }
+    /// Sends what goes without a wait, on the socket that is asked. Whether that is all: the rest, and an error, is for the
+    /// kernel's ring.
+    #[inline]
+    pub(crate) fn send_at_once(&mut self, descriptor: RawFd, list: &mut SendList) -> bool {
+        self.alone.held().is_some_and(|held| held.descriptor == descriptor)
+            && self.send_without_ring(descriptor, list)
+    }
+
+    fn send_without_ring(&mut self, descriptor: RawFd, list: &mut SendList) -> bool {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        // SAFETY: the message refers to memory of the list, which is not changed meanwhile.
-        let sent = checked(unsafe { libc::sendmsg(descriptor, list.message(), flags) } as i32);
-        self.activity.direct += u64::from(sent.is_ok());
-        let result = match sent.map_err(|error| error.raw_os_error().unwrap_or(libc::EIO)) {
-            Ok(count) if (count as usize) < list.len() => {
-                self.begun = Some((key, count));
-                let message = list.rest(count as usize);
-                let flags = (libc::MSG_NOSIGNAL | libc::MSG_WAITALL) as u32;
-                let rest = opcode::SendMsg::new(Fd(descriptor), message).flags(flags).build();
-                self.push(&rest.user_data(key.to_bits()));
-                return true;
-            }
-            Ok(count) => count,
-            Err(libc::EAGAIN | libc::EINTR) => return false,
-            Err(code) => -code,
+        let sent = match list.only_piece() {
+            // SAFETY: as many bytes as the piece has.
+            Some(piece) => unsafe { libc::send(descriptor, piece.as_ptr().cast(), piece.len(), flags) },
+            // SAFETY: the message refers to memory of the list, which is not changed meanwhile.
+            None => unsafe { libc::sendmsg(descriptor, list.message(), flags) },
         };
-        self.done.push((key, Completion { result, flags: 0, more: false }));
-        true
+        let Ok(count) = usize::try_from(sent) else { return false };
+        self.activity.direct += 1;
+        list.note_gone(count);
+        list.left() == 0
     }
 
     fn count_sleep(&mut self) {
