@@ -1,32 +1,28 @@
 //! What waits to be sent: all PDUs of one turn go out with one system call.
 
-use std::collections::VecDeque;
-
-use ring::{MAX_SEGMENTS, SendList, Shared};
+use ring::{SendList, Shared};
 use wire::iscsi::Bhs;
 use wire::iscsi::digest::{data_digest, header_digest};
 use wire::iscsi::frame::{Framing, padding};
+
+use crate::initiator::send_queue::SendQueue;
 
 /// Pieces that one PDU may take: header, data, padding with digest.
 const SEGMENTS_OF_A_PDU: usize = 3;
 
 pub(super) struct Outbox {
     framing: Framing,
-    current: Box<SendList>,
-    full: VecDeque<Box<SendList>>,
+    queue: SendQueue,
 }
 
 impl Outbox {
     pub(super) fn new(framing: Framing) -> Outbox {
-        Outbox { framing, current: SendList::new(), full: VecDeque::new() }
+        Outbox { framing, queue: SendQueue::new() }
     }
 
     /// Appends a PDU. `bhs` has its data segment length set already.
     pub(super) fn push(&mut self, bhs: &Bhs, data: Option<Shared>) {
-        if self.current.segments() + SEGMENTS_OF_A_PDU > MAX_SEGMENTS {
-            self.full.push_back(std::mem::replace(&mut self.current, SendList::new()));
-        }
-        let list = &mut self.current;
+        let list = self.queue.list(SEGMENTS_OF_A_PDU);
         list.push_bytes(bhs);
         if self.framing.header_digest {
             list.push_bytes(&header_digest(bhs));
@@ -43,25 +39,19 @@ impl Outbox {
 
     /// The next list to send.
     pub(super) fn take(&mut self) -> Option<Box<SendList>> {
-        if let Some(list) = self.full.pop_front() {
-            return Some(list);
-        }
-        if self.current.is_empty() {
-            return None;
-        }
-        Some(std::mem::replace(&mut self.current, SendList::new()))
+        self.queue.take()
     }
 
     /// Whether there is nothing to send.
     pub(super) fn is_empty(&self) -> bool {
-        self.current.is_empty() && self.full.is_empty()
+        self.queue.is_empty()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ring::Buffer;
+    use ring::{Buffer, MAX_SEGMENTS};
 
     #[test]
     fn a_full_list_is_followed_by_another_in_order() {

@@ -1,30 +1,26 @@
 //! What waits to be sent: all PDUs of one turn go out with one system call.
 
-use std::collections::VecDeque;
-
-use ring::{MAX_SEGMENTS, SendList, Shared};
+use ring::{SendList, Shared};
 use wire::nvme::tcp::{DIGEST_LENGTH, Framing, MAX_HEADER_LENGTH, PduType, crc32c, header_digest};
+
+use crate::initiator::send_queue::SendQueue;
 
 /// Pieces that one PDU may take: header with padding, data, digest.
 const SEGMENTS_OF_A_PDU: usize = 3;
 
 pub(super) struct Outbox {
     framing: Framing,
-    current: Box<SendList>,
-    full: VecDeque<Box<SendList>>,
+    queue: SendQueue,
 }
 
 impl Outbox {
     pub(super) fn new(framing: Framing) -> Outbox {
-        Outbox { framing, current: SendList::new(), full: VecDeque::new() }
+        Outbox { framing, queue: SendQueue::new() }
     }
 
     /// Appends a PDU of this kind. `header` has its common header set already, with the length of `data`.
     pub(super) fn push(&mut self, kind: PduType, header: &[u8], data: Option<Shared>) {
-        if self.current.segments() + SEGMENTS_OF_A_PDU > MAX_SEGMENTS {
-            self.full.push_back(std::mem::replace(&mut self.current, SendList::new()));
-        }
-        let list = &mut self.current;
+        let list = self.queue.list(SEGMENTS_OF_A_PDU);
         list.push_bytes(header);
         let mut length = header.len();
         if self.framing.header_digest {
@@ -43,17 +39,11 @@ impl Outbox {
 
     /// The next list to send.
     pub(super) fn take(&mut self) -> Option<Box<SendList>> {
-        if let Some(list) = self.full.pop_front() {
-            return Some(list);
-        }
-        if self.current.is_empty() {
-            return None;
-        }
-        Some(std::mem::replace(&mut self.current, SendList::new()))
+        self.queue.take()
     }
 
     /// Whether there is nothing to send.
     pub(super) fn is_empty(&self) -> bool {
-        self.current.is_empty() && self.full.is_empty()
+        self.queue.is_empty()
     }
 }
