@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -39,7 +39,7 @@ const READY_HALF_SECONDS: u64 = 60;
 /// Idle time of a discovery connection without a keep alive timer: Base 2.1 section 3.1.3.4 allows two minutes.
 const DISCOVERY_IDLE_MS: u32 = 120_000;
 
-/// The keep alive timer runs at least so long, and so often it is looked whether there is one.
+/// The keep alive timer runs at least so long.
 const SHORTEST_KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// Where an I/O queue is.
@@ -55,7 +55,7 @@ pub struct Seat {
 #[derive(Clone, Copy)]
 struct KeepAlive {
     due: Instant,
-    /// The timeout as it was when it began; 0 is none.
+    /// The timeout as it was when it began.
     milliseconds: u32,
 }
 
@@ -72,6 +72,9 @@ pub struct Controller {
     keep_alive_ms: Cell<u32>,
     /// The timer that runs.
     keep_alive: Cell<Option<KeepAlive>>,
+    /// Its timer is looked at: not where it has none.
+    is_watched: Cell<bool>,
+    this: Weak<Controller>,
     /// Which notices the host wants.
     pub configuration: Cell<EventConfiguration>,
     /// TMPTH of the composite temperature, in kelvin.
@@ -98,9 +101,9 @@ fn capabilities() -> Capabilities {
 }
 
 impl Controller {
-    /// A controller that is not enabled yet.
+    /// A controller that is not enabled yet, and whose [keep alive timer](Watched) is to be looked at.
     pub fn new(link: Arc<Link>, node: Arc<Node>, shard: Rc<Shard>, keep_alive_ms: u32) -> Rc<Controller> {
-        Rc::new(Controller {
+        Rc::new_cyclic(|this| Controller {
             link,
             node,
             shard,
@@ -108,6 +111,8 @@ impl Controller {
             csts: Cell::default(),
             keep_alive_ms: Cell::new(keep_alive_ms),
             keep_alive: Cell::new(None),
+            is_watched: Cell::new(true),
+            this: this.clone(),
             configuration: Cell::new(EventConfiguration::empty()),
             temperature_threshold: Cell::new(0),
             queues: RefCell::default(),
@@ -142,6 +147,9 @@ impl Controller {
     /// Sets the keep alive timeout.
     pub fn set_keep_alive_ms(&self, milliseconds: u32) {
         self.keep_alive_ms.set(milliseconds);
+        if let Some(this) = self.this.upgrade().filter(|_| !self.is_watched.replace(true)) {
+            self.shard.watch(&this);
+        }
     }
 
     /// Whether its host has told it that it goes.
@@ -317,13 +325,15 @@ impl Controller {
         }
     }
 
-    fn keep_alive_from(&self, now: Instant) -> KeepAlive {
+    /// The timer that begins now; none without a keep alive timeout.
+    fn keep_alive_from(&self, now: Instant) -> Option<KeepAlive> {
         let milliseconds = match (self.keep_alive_ms.get(), self.link.is_discovery()) {
             (0, true) => DISCOVERY_IDLE_MS,
+            (0, false) => return None,
             (milliseconds, _) => milliseconds,
         };
         let span = Duration::from_millis(milliseconds.into()).max(SHORTEST_KEEP_ALIVE);
-        KeepAlive { due: now + span, milliseconds }
+        Some(KeepAlive { due: now + span, milliseconds })
     }
 }
 
@@ -332,20 +342,21 @@ impl Controller {
 impl Watched for Controller {
     fn look(&self, now: Instant) -> Option<Instant> {
         let admin = self.admin().filter(|admin| !admin.connection.outgoing.is_closed())?;
-        let mut timer = self.keep_alive.get().unwrap_or_else(|| self.keep_alive_from(now));
-        if now >= timer.due {
-            let milliseconds = timer.milliseconds;
-            if milliseconds > 0 && !self.link.traffic.swap(false, Ordering::Relaxed) {
+        let timer = match self.keep_alive.get() {
+            Some(timer) if now < timer.due => Some(timer),
+            Some(timer) if !self.link.traffic.swap(false, Ordering::Relaxed) => {
                 self.csts.set(self.csts.get().with_cfs(1));
+                let milliseconds = timer.milliseconds;
                 admin
                     .connection
                     .close(format!("the host said nothing for its keep alive time of {milliseconds} ms"));
                 return None;
             }
-            timer = self.keep_alive_from(now);
-        }
-        self.keep_alive.set(Some(timer));
-        Some(timer.due)
+            _ => self.keep_alive_from(now),
+        };
+        self.keep_alive.set(timer);
+        self.is_watched.set(timer.is_some());
+        timer.map(|timer| timer.due)
     }
 }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use wire::nvme::admin::Abort;
+use wire::nvme::admin::features::{Feature, SetFeatures};
 use wire::nvme::fabrics::{ControllerConfiguration, Property};
 use wire::nvme::io::Opcode;
 use wire::nvme::tcp::DigestFlags;
-use wire::nvme::{Fuse, Status};
+use wire::nvme::{Fuse, SglDescriptor, Status};
 
 use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
 use super::host::{Host, Received};
@@ -141,6 +142,26 @@ fn connections_that_end_while_they_begin_leave_nothing() {
         drop(admin);
         assert_eq!(silent.next_within(Duration::from_secs(30)).await, Received::Closed);
         assert_eq!(bed.controllers(), 0);
+    });
+}
+
+#[test]
+fn a_controller_without_a_keep_alive_time_is_left_alone_until_it_has_one() {
+    play(|bed| async move {
+        let (admin, _) = Host::admin(&bed, 0).await;
+        let turns = || bed.cores.iter().map(|core| core.shard.ring().turns()).sum::<u64>();
+        bed.pass(Duration::from_secs(60)).await;
+        let before = turns();
+        bed.pass(Duration::from_secs(3600)).await;
+        let turns = turns() - before;
+        assert!(turns < 3600 / 4, "{turns} turns in an hour");
+        let feature = Feature::KEEP_ALIVE_TIMER;
+        for (value, silence) in [(2000, 1), (0, 3600), (2000, 0)] {
+            let set = SetFeatures { feature, value, ..SetFeatures::default() };
+            assert_eq!(admin.ask(set.command(0, SglDescriptor::NOTHING)).await.status, DONE);
+            bed.pass(Duration::from_secs(silence)).await;
+        }
+        assert_eq!(admin.next_within(Duration::from_secs(6)).await, Received::Closed);
     });
 }
 
