@@ -62,8 +62,11 @@ impl Driver {
 
     /// See [`Uring::send_at_once`]; in a simulated world nobody is asked.
     #[inline]
-    pub(crate) fn send_at_once(&self, descriptor: RawFd, list: &mut SendList) -> bool {
-        matches!(self, Driver::Kernel(uring) if uring.borrow_mut().send_at_once(descriptor, list))
+    pub(crate) fn send_at_once(&self, descriptor: RawFd, list: &mut SendList) -> Option<io::Result<()>> {
+        match self {
+            Driver::Kernel(uring) => uring.borrow_mut().send_at_once(descriptor, list),
+            Driver::Simulated(_) => None,
+        }
     }
 
     pub(crate) fn cancel(&self, key: OpKey) {

@@ -180,8 +180,8 @@ impl Socket {
     pub async fn send(&self, mut list: Box<SendList>) -> (io::Result<()>, Box<SendList>) {
         assert!(list.segments() <= MAX_SEGMENTS);
         let ring = self.0.ring();
-        if ring.0.driver.send_at_once(self.0.descriptor, &mut list) {
-            return (Ok(()), list);
+        if let Some(result) = ring.0.driver.send_at_once(self.0.descriptor, &mut list) {
+            return (result, list);
         }
         let left = list.left();
         let outcome = ring.submit(&self.0, Operation::Send, Keep::List(list)).await;

@@ -349,15 +349,14 @@ impl Uring {
         self.alone.several();
     }
 
-    /// Sends what goes without a wait, on the socket that is asked. Whether that is all: the rest, and an error, is for the
-    /// kernel's ring.
+    /// Sends what goes without a wait, on the socket that is asked. None where the rest, or all, is for the kernel's ring.
     #[inline]
-    pub(crate) fn send_at_once(&mut self, descriptor: RawFd, list: &mut SendList) -> bool {
-        self.alone.held().is_some_and(|held| held.descriptor == descriptor)
-            && self.send_without_ring(descriptor, list)
+    pub(crate) fn send_at_once(&mut self, descriptor: RawFd, list: &mut SendList) -> Option<io::Result<()>> {
+        let is_asked = self.alone.held().is_some_and(|held| held.descriptor == descriptor);
+        if is_asked { self.send_without_ring(descriptor, list) } else { None }
     }
 
-    fn send_without_ring(&mut self, descriptor: RawFd, list: &mut SendList) -> bool {
+    fn send_without_ring(&mut self, descriptor: RawFd, list: &mut SendList) -> Option<io::Result<()>> {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
         let sent = match list.only_piece() {
             // SAFETY: as many bytes as the piece has.
@@ -365,10 +364,15 @@ impl Uring {
             // SAFETY: the message refers to memory of the list, which is not changed meanwhile.
             None => unsafe { libc::sendmsg(descriptor, list.message(), flags) },
         };
-        let Ok(count) = usize::try_from(sent) else { return false };
+        let Ok(count) = usize::try_from(sent) else {
+            let error = io::Error::last_os_error();
+            let is_to_wait = matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EINTR));
+            // A socket tells once why it is broken.
+            return (!is_to_wait).then_some(Err(error));
+        };
         self.activity.direct += 1;
         list.note_gone(count);
-        list.left() == 0
+        (list.left() == 0).then_some(Ok(()))
     }
 
     fn count_sleep(&mut self) {

@@ -33,6 +33,7 @@ impl SendQueue {
         }
         Some(std::mem::replace(&mut self.current, SendList::new()))
     }
+
     /// Whether there is nothing to send.
     pub(super) fn is_empty(&self) -> bool {
         self.current.is_empty() && self.full.is_empty()

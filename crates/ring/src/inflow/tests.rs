@@ -420,6 +420,37 @@ fn what_does_not_go_at_once_is_sent_by_the_ring() {
 }
 
 #[test]
+fn a_send_to_who_has_gone_says_what_its_socket_said_first() {
+    use std::io::{Read, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let peer = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut byte = [0];
+        loop {
+            stream.read_exact(&mut byte).unwrap();
+            if byte == *b"!" {
+                // More has come, which is not read: the connection is reset.
+                return;
+            }
+            let_it_be_waited_for();
+            stream.write_all(&[byte[0] ^ 0xff]).unwrap();
+        }
+    });
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        until_held(&ring, &mut inflow).await;
+        inflow.socket().send(list(b"!?")).await.0.unwrap();
+        peer.join().unwrap();
+        let (sent, _) = inflow.socket().send(list(b"?")).await;
+        assert_eq!(sent.unwrap_err().kind(), std::io::ErrorKind::ConnectionReset);
+    });
+}
+
+#[test]
 fn others_are_heard_beside_who_is_held() {
     let (address, answers) = answerer();
     let reactor = patient();
