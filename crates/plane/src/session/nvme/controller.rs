@@ -2,12 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use ring::{Buffer, Instant, Notify};
+use ring::{Buffer, Notify};
 use wire::nvme::admin::event::Event;
 use wire::nvme::admin::features::EventConfiguration;
 use wire::nvme::admin::log::LogPage;
@@ -20,6 +19,7 @@ use wire::nvme::{Command, Status, VERSION_2_1, fabrics};
 
 use super::connection::Outcome;
 use super::events::Events;
+use super::keep_alive::KeepAlive;
 use super::link::Link;
 use super::node::Node;
 use super::queue::Queue;
@@ -28,7 +28,6 @@ use super::slots::SlotId;
 use super::{features, identify, logs};
 use crate::limits::{NVME_QUEUE_ENTRIES, NVME_QUEUES, NVME_RESET_TIME};
 use crate::shard::Shard;
-use crate::watch::Watched;
 
 const _: () = assert!(NVME_RESET_TIME.as_secs() * 2 < READY_HALF_SECONDS, "hosts wait longer than we need");
 
@@ -39,9 +38,6 @@ const READY_HALF_SECONDS: u64 = 60;
 /// Idle time of a discovery connection without a keep alive timer: Base 2.1 section 3.1.3.4 allows two minutes.
 const DISCOVERY_IDLE_MS: u32 = 120_000;
 
-/// The keep alive timer runs at least so long.
-const SHORTEST_KEEP_ALIVE: Duration = Duration::from_secs(1);
-
 /// Where an I/O queue is.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat {
@@ -49,14 +45,6 @@ pub struct Seat {
     pub shard: usize,
     /// Tells it from earlier and later queues of its number.
     pub token: u64,
-}
-
-/// A keep alive timer.
-#[derive(Clone, Copy)]
-struct KeepAlive {
-    due: Instant,
-    /// The timeout as it was when it began.
-    milliseconds: u32,
 }
 
 /// A controller.
@@ -71,10 +59,7 @@ pub struct Controller {
     pub(super) csts: Cell<ControllerStatus>,
     keep_alive_ms: Cell<u32>,
     /// The timer that runs.
-    keep_alive: Cell<Option<KeepAlive>>,
-    /// Its timer is looked at: not where it has none.
-    is_watched: Cell<bool>,
-    this: Weak<Controller>,
+    keep_alive: RefCell<Option<Rc<KeepAlive>>>,
     /// Which notices the host wants.
     pub configuration: Cell<EventConfiguration>,
     /// TMPTH of the composite temperature, in kelvin.
@@ -101,18 +86,16 @@ fn capabilities() -> Capabilities {
 }
 
 impl Controller {
-    /// A controller that is not enabled yet, and whose [keep alive timer](Watched) is to be looked at.
+    /// A controller that is not enabled yet, and whose keep alive timer [does not run](Self::begin_keep_alive) yet.
     pub fn new(link: Arc<Link>, node: Arc<Node>, shard: Rc<Shard>, keep_alive_ms: u32) -> Rc<Controller> {
-        Rc::new_cyclic(|this| Controller {
+        Rc::new(Controller {
             link,
             node,
             shard,
             cc: Cell::default(),
             csts: Cell::default(),
             keep_alive_ms: Cell::new(keep_alive_ms),
-            keep_alive: Cell::new(None),
-            is_watched: Cell::new(true),
-            this: this.clone(),
+            keep_alive: RefCell::default(),
             configuration: Cell::new(EventConfiguration::empty()),
             temperature_threshold: Cell::new(0),
             queues: RefCell::default(),
@@ -144,12 +127,23 @@ impl Controller {
         self.keep_alive_ms.get()
     }
 
-    /// Sets the keep alive timeout.
-    pub fn set_keep_alive_ms(&self, milliseconds: u32) {
+    /// Sets the keep alive timeout, which begins anew.
+    pub fn set_keep_alive_ms(self: &Rc<Self>, milliseconds: u32) {
         self.keep_alive_ms.set(milliseconds);
-        if let Some(this) = self.this.upgrade().filter(|_| !self.is_watched.replace(true)) {
-            self.shard.watch(&this);
+        self.begin_keep_alive();
+    }
+
+    /// Begins the keep alive timer, in the place of one that runs; without a timeout there is none, and nobody is woken.
+    pub fn begin_keep_alive(self: &Rc<Self>) {
+        let milliseconds = match (self.keep_alive_ms.get(), self.link.is_discovery()) {
+            (0, true) => DISCOVERY_IDLE_MS,
+            (milliseconds, _) => milliseconds,
+        };
+        let timer = (milliseconds > 0).then(|| KeepAlive::new(self, milliseconds));
+        if let Some(timer) = &timer {
+            self.shard.watch(timer);
         }
+        self.keep_alive.replace(timer);
     }
 
     /// Whether its host has told it that it goes.
@@ -323,40 +317,6 @@ impl Controller {
         if page == LogPage::CHANGED_NAMESPACES {
             self.changed.borrow_mut().clear();
         }
-    }
-
-    /// The timer that begins now; none without a keep alive timeout.
-    fn keep_alive_from(&self, now: Instant) -> Option<KeepAlive> {
-        let milliseconds = match (self.keep_alive_ms.get(), self.link.is_discovery()) {
-            (0, true) => DISCOVERY_IDLE_MS,
-            (0, false) => return None,
-            (milliseconds, _) => milliseconds,
-        };
-        let span = Duration::from_millis(milliseconds.into()).max(SHORTEST_KEEP_ALIVE);
-        Some(KeepAlive { due: now + span, milliseconds })
-    }
-}
-
-/// Ends the association when the host says nothing for the keep alive timeout. Traffic counts (TBKAS): a timer that
-/// finds some begins anew.
-impl Watched for Controller {
-    fn look(&self, now: Instant) -> Option<Instant> {
-        let admin = self.admin().filter(|admin| !admin.connection.outgoing.is_closed())?;
-        let timer = match self.keep_alive.get() {
-            Some(timer) if now < timer.due => Some(timer),
-            Some(timer) if !self.link.traffic.swap(false, Ordering::Relaxed) => {
-                self.csts.set(self.csts.get().with_cfs(1));
-                let milliseconds = timer.milliseconds;
-                admin
-                    .connection
-                    .close(format!("the host said nothing for its keep alive time of {milliseconds} ms"));
-                return None;
-            }
-            _ => self.keep_alive_from(now),
-        };
-        self.keep_alive.set(timer);
-        self.is_watched.set(timer.is_some());
-        timer.map(|timer| timer.due)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Get and Set Features: Base 2.1 sections 5.1.11 and 5.1.25.
 
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use ring::Buffer;
@@ -52,7 +53,7 @@ pub fn has_cache(controller: &Controller) -> bool {
 }
 
 /// Set Features.
-pub fn set(controller: &Controller, command: &Command, _: &Buffer) -> Result<Outcome, Status> {
+pub fn set(controller: &Rc<Controller>, command: &Command, _: &Buffer) -> Result<Outcome, Status> {
     let set = SetFeatures::of(command);
     if !supports(controller, set.feature) {
         return Err(INVALID);

@@ -13,6 +13,7 @@ mod events;
 mod features;
 mod identify;
 mod io;
+mod keep_alive;
 mod link;
 mod logs;
 mod node;

@@ -142,7 +142,7 @@ impl Service {
         if let Role::Admin(controller) = &queue.role {
             seat = None;
             guest = self.guest(controller);
-            self.shard.watch(controller);
+            controller.begin_keep_alive();
         }
         self.shard.watch(&queue);
         if let Err(end) = receive(&queue, reader).await {

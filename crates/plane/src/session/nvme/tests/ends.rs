@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use wire::nvme::admin::Abort;
 use wire::nvme::admin::features::{Feature, SetFeatures};
+use wire::nvme::admin::{Abort, keep_alive};
 use wire::nvme::fabrics::{ControllerConfiguration, Property};
 use wire::nvme::io::Opcode;
 use wire::nvme::tcp::DigestFlags;
@@ -162,6 +162,26 @@ fn a_controller_without_a_keep_alive_time_is_left_alone_until_it_has_one() {
             bed.pass(Duration::from_secs(silence)).await;
         }
         assert_eq!(admin.next_within(Duration::from_secs(6)).await, Received::Closed);
+    });
+}
+
+#[test]
+fn a_shorter_keep_alive_time_does_not_wait_for_the_longer_one_before_it() {
+    play(|bed| async move {
+        let (admin, _) = Host::admin(&bed, 10 * 3_600_000).await;
+        let set = SetFeatures { feature: Feature::KEEP_ALIVE_TIMER, value: 2000, ..SetFeatures::default() };
+        bed.pass(Duration::from_secs(60)).await;
+        assert_eq!(admin.ask(set.command(0, SglDescriptor::NOTHING)).await.status, DONE);
+        assert_eq!(admin.next_within(Duration::from_secs(6)).await, Received::Closed);
+        let reason = "the host said nothing for its keep alive time of 2000 ms";
+        assert_eq!(bed.logs.all().matches(reason).count(), 1, "{}", bed.logs.all());
+        assert_eq!(bed.controllers(), 0);
+        // And the longer one counts from when it is set.
+        let (admin, _) = Host::admin(&bed, 2000).await;
+        let set = SetFeatures { value: 20_000, ..set };
+        assert_eq!(admin.ask(set.command(0, SglDescriptor::NOTHING)).await.status, DONE);
+        bed.pass(Duration::from_secs(18)).await;
+        assert_eq!(admin.ask(keep_alive(0)).await.status, DONE);
     });
 }
 
