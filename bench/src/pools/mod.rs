@@ -254,7 +254,7 @@ async fn open(ring: &Ring, contender: &Contender, size_bytes: u64) -> Result<Ope
             let memory = Memory::new(size_bytes).map_err(|error| failed(&error))?;
             let filling = vec![0x5a; 1 << 20];
             (0..size_bytes >> 20).for_each(|index| memory.write(index << 20, &filling));
-            let disk = Box::new(MemoryDisk::new(Arc::new(memory), 512));
+            let disk = Box::new(MemoryDisk::new(ring, Arc::new(memory), 512));
             (Rc::new(Stack::new(ring.clone(), Vec::new(), disk)), None)
         }
     };

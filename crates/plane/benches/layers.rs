@@ -9,25 +9,25 @@ use plane::disk::{Disk, MemoryDisk, NullDisk};
 use plane::layers::{Layer, Passthrough, Stack};
 use plane::{Io, Request};
 use ring::sim::World;
-use ring::{Buffer, Memory};
+use ring::{Buffer, Memory, Ring};
 
 const BYTES: usize = 4096;
 const BLOCK: u32 = 512;
 const VOLUME: u64 = 16 << 20;
 
-fn null() -> Box<dyn Disk> {
+fn null(_: &Ring) -> Box<dyn Disk> {
     Box::new(NullDisk::new(VOLUME / u64::from(BLOCK), BLOCK))
 }
 
-fn memory() -> Box<dyn Disk> {
-    Box::new(MemoryDisk::new(Arc::new(Memory::new(VOLUME).expect("there is memory")), BLOCK))
+fn memory(ring: &Ring) -> Box<dyn Disk> {
+    Box::new(MemoryDisk::new(ring, Arc::new(Memory::new(VOLUME).expect("there is memory")), BLOCK))
 }
 
 /// Sends one request after the other, all with the same buffer.
 fn submit(
     criterion: &mut Criterion,
     name: &str,
-    disk: fn() -> Box<dyn Disk>,
+    disk: fn(&Ring) -> Box<dyn Disk>,
     request: fn(u64, Buffer) -> Request,
 ) {
     // Untraced requests ask nothing of the ring: any will do.
@@ -35,7 +35,7 @@ fn submit(
     let mut group = criterion.benchmark_group(name);
     for layers in [0, 1, 4, 16] {
         let passthrough = (0..layers).map(|_| Box::new(Passthrough) as Box<dyn Layer>).collect();
-        let stack = Stack::new(reactor.ring().clone(), passthrough, disk());
+        let stack = Stack::new(reactor.ring().clone(), passthrough, disk(reactor.ring()));
         let mut buffer = Buffer::new(BYTES);
         group.bench_function(BenchmarkId::from_parameter(layers), |bencher| {
             bencher.iter(|| {

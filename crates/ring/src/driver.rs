@@ -53,6 +53,7 @@ impl Driver {
         }
     }
 
+    #[inline]
     pub(crate) fn submit(&self, key: OpKey, operation: Operation, descriptor: RawFd, keep: &mut Keep) {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().submit(key, operation, descriptor, keep),

@@ -21,9 +21,8 @@ impl Notify {
     pub fn notify(&self) {
         self.epoch.set(self.epoch.get().wrapping_add(1));
         let mut waiters = self.waiters.borrow_mut();
-        for waiter in waiters.drain(..) {
-            waiter.wake();
-        }
+        waiters.iter().for_each(Waker::wake_by_ref);
+        waiters.clear();
     }
 
     /// Waits for a [`Notify::notify`] after this call.

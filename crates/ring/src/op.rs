@@ -5,11 +5,13 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Poll, Waker};
 
 use crate::buffer::Buffer;
 use crate::chunk::Chunk;
 use crate::handle::Handle;
+use crate::memory::Memory;
 use crate::send_list::SendList;
 
 /// What to do with a run of bytes of a file.
@@ -61,6 +63,11 @@ pub(crate) enum Operation {
     },
     /// The whole list.
     Send,
+    /// So many bytes of the memory, of which the system has given none yet.
+    Populate {
+        at: usize,
+        length: usize,
+    },
 }
 
 impl Operation {
@@ -76,6 +83,7 @@ pub(crate) enum Keep {
     Buffer(Buffer),
     List(Box<SendList>),
     Address(Box<libc::sockaddr_storage>),
+    Memory(Arc<Memory>),
 }
 
 /// What a driver says of an operation: the kernel's result (negative: an errno) and flags; `more`: it goes on.
@@ -185,7 +193,7 @@ pub(crate) struct Orphan {
 }
 
 impl Table {
-    pub(crate) fn insert(&mut self, operation: Operation, handle: Rc<Handle>, keep: Keep) -> OpKey {
+    pub(crate) fn insert(&mut self, operation: Operation, handle: Option<Rc<Handle>>, keep: Keep) -> OpKey {
         self.in_flight += 1;
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {
@@ -200,7 +208,7 @@ impl Table {
         let slot = &mut self.slots[index as usize];
         slot.state = State::new(operation);
         slot.operation = operation;
-        slot.handle = Some(handle);
+        slot.handle = handle;
         slot.keep = keep;
         OpKey(u64::from(slot.generation) << 32 | u64::from(index))
     }

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::clock::Instant;
 use crate::driver::Driver;
 use crate::handle::Handle;
 use crate::lockstep::Lockstep;
+use crate::memory::Memory;
 use crate::op::{Abandoned, Came, Keep, OpKey, Operation, Orphan, Outcome, Table};
 use crate::patience::Patience;
 use crate::pooled::PooledFuture;
@@ -31,6 +33,8 @@ const POLLS_PER_TURN: usize = 1024;
 const MOST_MOVED: usize = 64 << 20;
 /// How long a reactor that goes waits for the kernel to let go of its operations.
 const DRAIN: Duration = Duration::from_secs(30);
+/// Of an operation that is about no file.
+const NO_DESCRIPTOR: RawFd = -1;
 
 /// What a reactor is made with.
 #[derive(Clone, Debug)]
@@ -336,12 +340,26 @@ impl Ring {
     }
 
     pub(crate) fn submit(&self, handle: &Rc<Handle>, operation: Operation, keep: Keep) -> Op {
+        self.begin(handle.descriptor, Some(handle.clone()), operation, keep)
+    }
+
+    #[inline]
+    fn begin(&self, descriptor: RawFd, handle: Option<Rc<Handle>>, operation: Operation, keep: Keep) -> Op {
         let mut table = self.0.table.borrow_mut();
-        let key = table.insert(operation, handle.clone(), keep);
+        let key = table.insert(operation, handle, keep);
         if let Some(keep) = table.keep(key) {
-            self.0.driver.submit(key, operation, handle.descriptor, keep);
+            self.0.driver.submit(key, operation, descriptor, keep);
         }
         Op { ring: self.clone(), key: Some(key) }
+    }
+
+    /// Lets the kernel touch `length` bytes of a memory from `at` on, on a thread of its own. What it cannot, as it has none to
+    /// give or does not know how, is left to who writes there. In a simulated world all memory is there.
+    pub(crate) async fn populate(&self, memory: &Arc<Memory>, at: usize, length: usize) {
+        if self.0.driver.simulated().is_none() {
+            let keep = Keep::Memory(memory.clone());
+            self.begin(NO_DESCRIPTOR, None, Operation::Populate { at, length }, keep).await;
+        }
     }
 
     /// Submits, waits as told, takes in completions.

@@ -157,6 +157,7 @@ impl Socket {
         self.0.ring().submit(&self.0, Operation::KeepReceiving, Keep::Nothing)
     }
 
+    #[inline]
     pub(crate) fn chunk(&self, result: i32, flags: u32) -> Chunk {
         self.0.ring().chunk(result, flags).unwrap_or_else(|| Chunk::owned(Buffer::empty()))
     }

@@ -461,6 +461,9 @@ fn entry(operation: Operation, fd: Fd, keep: &mut Keep) -> squeue::Entry {
             }
             opcode::SendMsg::new(fd, list.message()).flags(flags as u32).build()
         }
+        (Operation::Populate { at, length }, Keep::Memory(memory)) => {
+            opcode::Madvise::new(memory.place(at, length), length as i64, libc::MADV_POPULATE_WRITE).build()
+        }
         (operation, _) => unreachable!("{operation:?} was submitted without what it needs"),
     }
 }

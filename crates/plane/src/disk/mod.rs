@@ -26,14 +26,14 @@ pub trait Disk: 'static {
         None
     }
 
-    /// Whether reads can be lent and writes absorbed: nothing has to be waited for, and what is written needs no flush.
+    /// Whether reads can be lent and writes absorbed, mostly: nothing has to be waited for, and what is written needs no flush.
     fn is_prompt(&self) -> bool {
         false
     }
 
-    /// Writes these pieces at `offset`, one behind the other, from wherever they are: no buffer is made for them. They are there
-    /// when what it gives is dropped.
-    fn absorb(&self, _offset: u64, _pieces: &[&[u8]]) -> Writing {
+    /// Writes these pieces to `extent`, one behind the other, from wherever they are: no buffer is made for them. They are there
+    /// when what it gives is dropped. `None`: there is something to wait for.
+    fn absorb(&self, _extent: Extent, _pieces: &[&[u8]]) -> Option<Writing> {
         unreachable!("asked of a disk that is not prompt");
     }
 

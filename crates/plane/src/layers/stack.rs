@@ -81,11 +81,11 @@ impl Stack {
     }
 
     /// Writes these pieces to `extent` at once, where a disk without layers can: they are there when what it gives is dropped.
-    /// The hop's checks are made; `None`: nothing was written, and a request will tell why.
+    /// The hop's checks are made; `None`: nothing was written, and a request will do it or tell why not.
     pub fn absorb(&self, extent: Extent, pieces: &[&[u8]]) -> Option<Writing> {
         let bytes = pieces.iter().map(|piece| piece.len()).sum();
         let fits = self.is_prompt() && self.disk_geometry.check_parts(Verb::Write, extent, bytes).is_ok();
-        fits.then(|| self.disk.absorb(extent.offset, pieces))
+        if fits { self.disk.absorb(extent, pieces) } else { None }
     }
 
     /// Sends a request in at the top.

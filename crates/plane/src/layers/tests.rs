@@ -18,7 +18,7 @@ fn run<T: 'static, F: Future<Output = T> + 'static>(test: impl FnOnce(Ring) -> F
 
 fn over_memory(ring: &Ring, layers: Vec<Box<dyn Layer>>) -> Stack {
     let memory = Arc::new(Memory::new(1 << 20).unwrap());
-    Stack::new(ring.clone(), layers, Box::new(MemoryDisk::new(memory, 512)))
+    Stack::new(ring.clone(), layers, Box::new(MemoryDisk::new(ring, memory, 512)))
 }
 
 async fn kind_of(io: Io<'_>) -> Option<ErrorKind> {
@@ -41,7 +41,7 @@ fn what_is_absorbed_is_checked_as_at_every_hop() {
         }
         let memory = Arc::new(Memory::new(1 << 20).unwrap());
         let others: Vec<_> = std::iter::from_fn(|| memory.lender()).collect();
-        let late = Stack::new(ring.clone(), Vec::new(), Box::new(MemoryDisk::new(memory, 512)));
+        let late = Stack::new(ring.clone(), Vec::new(), Box::new(MemoryDisk::new(&ring, memory, 512)));
         assert!(!others.is_empty() && !late.is_prompt(), "as many cores lend as can");
         assert!(late.absorb(Extent::new(0, 512), &[&[1; 512]]).is_none());
         let written = late.submit(Request::write(0, Buffer::copy_of(&[5; 512]))).await;

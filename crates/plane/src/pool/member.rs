@@ -95,7 +95,7 @@ impl Member {
     pub fn stack(&self, ring: &Ring) -> Result<Stack, MemberError> {
         let disk: Box<dyn Disk> = match &self.held {
             Held::File(file) => Box::new(file.open(ring)?),
-            Held::Memory(memory) => Box::new(MemoryDisk::new(memory.clone(), BLOCK as u32)),
+            Held::Memory(memory) => Box::new(MemoryDisk::new(ring, memory.clone(), BLOCK as u32)),
         };
         let layers = self.layers.as_ref().map_or_else(Vec::new, |layers| layers(ring));
         Ok(Stack::new(ring.clone(), layers, disk))

@@ -200,7 +200,7 @@ impl Volume {
         let block_size = self.options.block_size;
         let disk: Box<dyn Disk> = match &self.bytes {
             Bytes::File(file) => Box::new(file.open(ring)?),
-            Bytes::Memory(memory) => Box::new(MemoryDisk::new(memory.clone(), block_size)),
+            Bytes::Memory(memory) => Box::new(MemoryDisk::new(ring, memory.clone(), block_size)),
             Bytes::Pool { pool, entry } => {
                 let core = pools.find(pool.pool().shared()).ok_or_else(|| PoolError::Volume {
                     pool: pool.pool().shared().name.clone(),
@@ -244,8 +244,8 @@ async fn larger_memory(
     let bytes = options.bytes;
     let larger = Memory::new(bytes).map_err(|source| OpenError::Memory { bytes, source })?;
     let larger = Arc::new(larger);
-    let old = MemoryDisk::new(memory.clone(), options.block_size);
-    let new = MemoryDisk::new(larger.clone(), options.block_size);
+    let old = MemoryDisk::new(ring, memory.clone(), options.block_size);
+    let new = MemoryDisk::new(ring, larger.clone(), options.block_size);
     let (mut offset, end) = (0, memory.length());
     while offset < end {
         let left = Extent::new(offset, COPY_BYTES.min(end - offset));

@@ -47,11 +47,12 @@ fn nothing_is_allocated_for_a_transaction() {
     assert_eq!(by_this_thread() - before, 0);
 }
 
-/// A volume on a pool of six members in memory, on this thread's core.
+/// A volume on a pool of six members in memory, on this thread's core. Of larger members each huge page would be made ready
+/// when it is written for the first time, and who waits for that is in lists.
 async fn volume(ring: &Ring) -> PoolDisk {
     let mut members = Vec::new();
     for _ in 0..6 {
-        members.push(Member::open(ring, Place::Memory(64 << 20), None, None).await.unwrap().0);
+        members.push(Member::open(ring, Place::Memory(30 << 20), None, None).await.unwrap().0);
     }
     let options = PoolOptions {
         name: "tank".into(),
@@ -62,7 +63,7 @@ async fn volume(ring: &Ring) -> PoolDisk {
         journal_bytes: Some(16 << 20),
     };
     let pool = Pool::make(ring, &options, members, 1).await.unwrap();
-    pool.add_volume(ring, [7; 16], "demo", 64 << 20, 512).await.unwrap();
+    pool.add_volume(ring, [7; 16], "demo", 32 << 20, 512).await.unwrap();
     let core = pool.core(0, ring).unwrap();
     PoolDisk::new(core, &pool.volumes()[0])
 }

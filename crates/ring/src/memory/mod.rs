@@ -5,6 +5,7 @@
 //! needs no copy, sees every page whole, and keeps no writer waiting.
 
 pub(crate) mod ahead;
+mod areas;
 mod copy;
 mod lender;
 mod mapping;
@@ -17,13 +18,16 @@ use std::io;
 use std::ops::Range;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use ahead::fetch;
+use areas::Areas;
 pub(crate) use lender::Lent;
 pub use lender::{Lender, Writing};
 use mapping::Mapping;
 pub use ways::Ways;
+
+use crate::ring::Ring;
 
 /// What is never torn between two cores, and what a hole is counted in, in bytes.
 pub const PAGE: usize = 4096;
@@ -59,6 +63,7 @@ pub struct Memory {
     /// By number of page and of frame.
     entries: Mapping<Entry>,
     spares: Mutex<Spares>,
+    areas: Areas,
 }
 
 /// What is known of the page and of the frame of one number. Most pages live in the frame with theirs, so that who looks
@@ -150,6 +155,7 @@ impl Memory {
             entries.advise_huge_pages();
         }
         Ok(Memory {
+            areas: Areas::new(data.pointer() as usize, length, areas::has_huge_pages()),
             data,
             length,
             ways: Ways::of_memory(length as u64),
@@ -172,6 +178,33 @@ impl Memory {
     /// How its bytes are best written and sent.
     pub fn ways(&self) -> &'static Ways {
         self.ways
+    }
+
+    /// Whether `offset..offset + length`, which lies within, can be written without waiting for the system to fill memory
+    /// with zeroes.
+    #[inline]
+    pub fn is_ready(&self, offset: u64, length: usize) -> bool {
+        let first = offset as usize;
+        self.areas.is_ready(first, first.wrapping_add(length.max(1) - 1))
+    }
+
+    /// Makes the first part of `offset..offset + length` ready that is not, while this core does other things. Whether there
+    /// was one.
+    pub async fn make_ready(self: &Arc<Memory>, ring: &Ring, offset: u64, length: usize) -> bool {
+        let Some((at, end)) = self.range(offset, length).filter(|(at, end)| at < end) else { return false };
+        let Some(area) = self.areas.first_unready(self.areas.of(at), self.areas.of(end - 1)) else {
+            return false;
+        };
+        let bytes = self.areas.bytes(area);
+        ring.populate(self, bytes.start, bytes.len()).await;
+        self.areas.set(area, true);
+        true
+    }
+
+    /// Where `length` bytes of its frames begin, of which the first one is `at`.
+    pub(crate) fn place(&self, at: usize, length: usize) -> *const libc::c_void {
+        assert!(at <= self.entries.len() * PAGE && length <= self.entries.len() * PAGE - at);
+        self.data.pointer().wrapping_add(at).cast_const().cast()
     }
 
     fn lock(&self, page: usize) -> Locked<'_> {
@@ -400,24 +433,62 @@ impl Memory {
         (first.unwrap_or(0) * PAGE + at % PAGE, next - at)
     }
 
-    /// Makes bytes zero and gives whole pages back to the system. Panics when the range lies outside.
-    pub fn discard(&self, offset: u64, length: u64) {
+    /// Makes the first of these bytes zero, at least one, and gives whole pages back to the system. Gives how many: as many
+    /// as can be done before others want their turn. Panics when the range lies outside.
+    #[must_use = "the rest is still there"]
+    pub fn discard(&self, offset: u64, length: u64) -> u64 {
         let length = usize::try_from(length).expect("a length within the memory");
-        self.pages(offset, length, |page, at, count| {
-            let (word, bit) = (&self.written[page / 64], 1 << (page % 64));
-            if word.load(Ordering::Relaxed) & bit == 0 {
-                return;
+        let (start, end) = self.range(offset, length).expect("a range within the memory");
+        let end = end.min(self.areas.bytes(self.areas.of(start)).end);
+        let pages = start / PAGE..end.div_ceil(PAGE);
+        if !pages.clone().any(|page| self.is_written((page * PAGE) as u64)) {
+            return (end - start) as u64;
+        }
+        let _locked = self.lock_run(pages.clone());
+        let mut run = 0..0;
+        for page in pages {
+            let (at, stop) = (start.max(page * PAGE), end.min((page + 1) * PAGE));
+            let frame = self.hollow(page, at % PAGE, stop - at);
+            if frame != Some(run.end) {
+                self.give_back(&run);
+                run = frame.map_or(0..0, |frame| frame..frame);
             }
-            let frame = self.writable(page, count < PAGE);
-            if count == PAGE {
-                word.fetch_and(!bit, Ordering::Relaxed);
-                if self.data.give_back(frame * PAGE, PAGE) {
-                    return;
-                }
-            }
+            run.end += usize::from(frame.is_some());
+        }
+        self.give_back(&run);
+        (end - start) as u64
+    }
+
+    /// Makes bytes of a page, which is locked, zero; or, of a whole one, gives its frame, which is to be given back.
+    fn hollow(&self, page: usize, at: usize, count: usize) -> Option<usize> {
+        let is_whole = count == PAGE;
+        if !self.is_written((page * PAGE) as u64) {
+            // It is zero, and what lies around it may go in one piece with it.
+            return is_whole.then(|| self.frame_of(page));
+        }
+        let frame = self.writable(page, !is_whole);
+        if is_whole {
+            self.written[page / 64].fetch_and(!(1 << (page % 64)), Ordering::Relaxed);
+            return Some(frame);
+        }
+        // SAFETY: as in `write`.
+        unsafe { ptr::write_bytes(self.frame(frame).wrapping_add(at), 0, count) };
+        None
+    }
+
+    /// Frames of pages that are locked and were made holes become zero.
+    fn give_back(&self, frames: &Range<usize>) {
+        if frames.is_empty() {
+            return;
+        }
+        let (at, bytes) = (frames.start * PAGE, frames.len() * PAGE);
+        if !self.data.give_back(at, bytes) {
             // SAFETY: as in `write`.
-            unsafe { ptr::write_bytes(self.frame(frame).wrapping_add(at % PAGE), 0, count) };
-        });
+            unsafe { ptr::write_bytes(self.frame(frames.start), 0, bytes) };
+        } else if bytes == HUGE_PAGE && at + bytes <= self.length {
+            // Most likely an area in its own frames: all of it has to be made ready again.
+            self.areas.set(self.areas.of(at), false);
+        }
     }
 
     /// Whether the page at `offset` has been written since it was last a hole.

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::areas::FEW;
 use super::*;
 use crate::buffer::Shared;
 
@@ -12,12 +13,136 @@ fn what_is_written_is_read_and_what_is_discarded_is_zero() {
     memory.read(3000, &mut back);
     assert_eq!(back, data);
     assert!(memory.is_written(0) && memory.is_written(12_999) && !memory.is_written(16384));
-    memory.discard(4000, 5000);
+    assert_eq!(memory.discard(4000, 5000), 5000);
     memory.read(3000, &mut back);
     assert_eq!(back[..1000], data[..1000]);
     assert!(back[1000..6000].iter().all(|&byte| byte == 0));
     assert_eq!(back[6000..], data[6000..]);
     assert!(memory.is_written(0) && !memory.is_written(4096));
+}
+
+/// Makes all of a range zero; gives in how many steps.
+fn discard(memory: &Memory, offset: usize, length: usize) -> usize {
+    let (mut at, end, mut steps) = (offset, offset + length, 0);
+    while at < end {
+        at += memory.discard(at as u64, (end - at) as u64) as usize;
+        steps += 1;
+    }
+    assert_eq!(at, end);
+    steps
+}
+
+#[test]
+fn discards_of_any_length_leave_all_else_as_it_was() {
+    const BYTES: usize = 8 << 20;
+    let (memory, lender) = lender(BYTES as u64);
+    let (mut model, mut lent, mut random) = (vec![0u8; BYTES], Vec::new(), 1u64);
+    let mut draw = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    for round in 0..2000 {
+        let bytes = [1, 700, 700, 3 * PAGE, 3 * PAGE, 40 * PAGE, 3 << 20][draw(7)];
+        let mut length = 1 + draw(bytes);
+        // Most near the begin, so that they meet what is lent.
+        let is_near = draw(4) > 0;
+        let mut at = draw(if is_near { 40 * PAGE } else { BYTES - length });
+        if draw(2) == 0 {
+            (at, length) = (at - at % PAGE, length.next_multiple_of(PAGE).min(BYTES - at + at % PAGE));
+        }
+        match draw(3) {
+            0 => {
+                discard(&memory, at, length);
+                model[at..at + length].fill(0);
+            }
+            1 => {
+                memory.write(at as u64, &vec![round as u8 | 1; length]);
+                model[at..at + length].fill(round as u8 | 1);
+            }
+            _ => lent.extend(lender.lend(at as u64, length).map(|bytes| (bytes.to_vec(), bytes))),
+        }
+        let mut now = vec![9; length];
+        memory.read(at as u64, &mut now);
+        assert!(now == model[at..at + length], "round {round}: {at} {length}");
+        if lent.len() > 30 {
+            let (before, bytes) = lent.remove(draw(30));
+            assert!(before == *bytes, "round {round}: what was lent has changed");
+        }
+    }
+    assert!(lent.iter().all(|(before, bytes)| before == &**bytes));
+    let mut now = vec![9; BYTES];
+    memory.read(0, &mut now);
+    assert!(now == model);
+    lent.clear();
+    assert_eq!((locked(&memory), lender.pinned()), (vec![], 0));
+}
+
+/// Of a system that gives huge pages, whatever this one does.
+fn of_huge_pages(bytes: usize) -> Arc<Memory> {
+    let mut memory = Memory::new(bytes as u64).unwrap();
+    memory.areas = Areas::new(memory.data.pointer() as usize, bytes, true);
+    Arc::new(memory)
+}
+
+/// How many bytes of a range the system has given.
+fn given(memory: &Memory, range: &Range<usize>) -> usize {
+    let mut pages = vec![0u8; range.len() / PAGE];
+    let place = memory.place(range.start, range.len()).cast_mut();
+    // SAFETY: a byte for each page of our mapping.
+    assert_eq!(unsafe { libc::mincore(place, range.len(), pages.as_mut_ptr()) }, 0);
+    pages.iter().filter(|page| **page & 1 == 1).count() * PAGE
+}
+
+#[test]
+fn memory_is_made_ready_an_area_at_a_time_and_nothing_beside_it() {
+    let reactor = crate::Reactor::new(&crate::Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let memory = of_huge_pages(64 << 20);
+        let at = 5 * HUGE_PAGE + 123;
+        let area = memory.areas.bytes(memory.areas.of(at));
+        let (before, after) = (area.start - HUGE_PAGE..area.start, area.end..area.end + HUGE_PAGE);
+        assert!(area.contains(&at) && area.len() == HUGE_PAGE && !memory.is_ready(at as u64, 1));
+        memory.write(at as u64 + 8192, b"what is there stays");
+        assert!(memory.make_ready(&ring, at as u64, 1).await);
+        assert!(memory.is_ready(area.start as u64, area.len()));
+        assert_eq!([&before, &area, &after].map(|range| given(&memory, range)), [0, HUGE_PAGE, 0]);
+        let mut back = [0; 19];
+        memory.read(at as u64 + 8192, &mut back);
+        assert_eq!(&back, b"what is there stays");
+        let across = area.end as u64 - 1;
+        assert!(!memory.is_ready(across, 2) && memory.make_ready(&ring, across, 2).await);
+        assert!(memory.is_ready(across, 2) && !memory.make_ready(&ring, across, 2).await);
+        assert_eq!(given(&memory, &after), HUGE_PAGE);
+        assert!(!memory.is_ready(0, 0) && memory.is_ready(at as u64, 0) && memory.is_ready(64 << 20, 0));
+        for (offset, length) in [(at as u64, 0), (64 << 20, 1), (u64::MAX, 2)] {
+            assert!(!memory.make_ready(&ring, offset, length).await);
+        }
+        let end = memory.length() - 1;
+        assert!(memory.make_ready(&ring, end, 1).await && memory.is_ready(end, 1));
+        let small = of_huge_pages((FEW - 2) * HUGE_PAGE);
+        assert!(small.is_ready(0, small.length() as usize));
+    });
+}
+
+#[test]
+fn a_whole_area_goes_back_in_one_step_and_is_to_be_made_ready_again() {
+    let memory = of_huge_pages(64 << 20);
+    let first = memory.areas.bytes(memory.areas.of(HUGE_PAGE));
+    let areas = [0, 1, 2].map(|area| first.start + area * HUGE_PAGE..first.end + area * HUGE_PAGE);
+    memory.write(first.start as u64, &vec![7; 3 * HUGE_PAGE]);
+    for area in &areas {
+        memory.areas.set(memory.areas.of(area.start), true);
+    }
+    // Of the third one a page is left.
+    let steps = discard(&memory, first.start, 3 * HUGE_PAGE - PAGE);
+    assert_eq!(steps, 3);
+    assert_eq!(areas.clone().map(|area| given(&memory, &area)), [0, 0, PAGE]);
+    let is_ready = |area: &Range<usize>| memory.is_ready(area.start as u64, area.len());
+    assert_eq!([is_ready(&areas[0]), is_ready(&areas[1]), is_ready(&areas[2])], [false, false, true]);
+    assert!(memory.is_written(areas[2].end as u64 - 1) && !memory.is_written(areas[2].start as u64));
+    // What is a hole already costs a step for each area and nothing else.
+    assert_eq!(discard(&memory, first.start, 3 * HUGE_PAGE - PAGE), 3);
 }
 
 #[test]
@@ -240,7 +365,7 @@ fn what_is_lent_stays_as_it_was() {
     let part = lent.slice(4000..5000);
     memory.write(4096, &[2; PAGE]);
     memory.write(8192 + 100, &[3; 50]);
-    memory.discard(4096, 4096);
+    assert_eq!(memory.discard(4096, 4096), 4096);
     assert!(lent.iter().all(|&byte| byte == 1) && lent.len() == 8192);
     drop(lent);
     assert!(part.iter().all(|&byte| byte == 1) && part.len() == 1000);

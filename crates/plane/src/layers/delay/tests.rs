@@ -253,7 +253,7 @@ fn on_layer(spindle: &Arc<Spindle>, requests: impl FnOnce() -> Vec<Request> + 's
         .block_on(&reactor, async move {
             let memory = Arc::new(Memory::new(SIZE).unwrap());
             let layer = Spinning { ring: ring.clone(), spindle };
-            let disk = Box::new(MemoryDisk::new(memory, BLOCK as u32));
+            let disk = Box::new(MemoryDisk::new(&ring, memory, BLOCK as u32));
             let stack = Stack::new(ring.clone(), vec![Box::new(layer)], disk);
             let start = ring.now();
             for request in requests() {
@@ -297,7 +297,7 @@ fn a_write_cache_is_told_and_only_fua_and_flushes_wait() {
         let reactor = world.node("machine").reactor();
         let layer = Spinning { ring: reactor.ring().clone(), spindle };
         let memory = Arc::new(Memory::new(1 << 20).unwrap());
-        let disk = Box::new(MemoryDisk::new(memory, BLOCK as u32));
+        let disk = Box::new(MemoryDisk::new(reactor.ring(), memory, BLOCK as u32));
         Stack::new(reactor.ring().clone(), vec![Box::new(layer)], disk).geometry().write_cache
     };
     assert!(told(cached()) && !told(Spindle::new(disk()).unwrap()));

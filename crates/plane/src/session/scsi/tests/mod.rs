@@ -81,7 +81,7 @@ fn with_slow_writes<F: Future<Output = ()> + 'static>(
         let delay = Delay { ring: ring.clone(), read: Duration::ZERO, write, flush: Duration::ZERO };
         let layers: Vec<Box<dyn Layer>> =
             vec![Box::new(Claims(claims)), Box::new(count), Box::new(delay), Box::new(faults.clone())];
-        let disk = Box::new(MemoryDisk::new(memory, BLOCK as u32));
+        let disk = Box::new(MemoryDisk::new(&ring, memory, BLOCK as u32));
         let channel = Rc::new(Channel::new(0, Arc::new(volume), Stack::new(ring.clone(), layers, disk)));
         let (peers, mut mail) = Peers::new(1);
         let shard = Shard::new(0, ring, peers, mail.remove(0), vec![channel.clone()]);
