@@ -43,7 +43,11 @@ impl MemoryDisk {
     /// and would take all the processors.
     async fn make_ready(&self, offset: u64, length: usize) {
         while !self.memory.is_ready(offset, length) {
-            self.work_ended.until(|| (!self.in_work.replace(true)).then_some(())).await;
+            if self.in_work.replace(true) {
+                // Perhaps on the same page: then there is nothing more to wait for.
+                self.work_ended.wait().await;
+                continue;
+            }
             let _turn = Turn(self);
             if !self.memory.make_ready(&self.ring, offset, length).await {
                 return;

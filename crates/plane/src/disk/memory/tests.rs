@@ -1,4 +1,4 @@
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
@@ -60,6 +60,27 @@ fn the_first_write_to_a_huge_page_waits_beside_the_core() {
         for (offset, byte) in [(10 * AREA, 6), (12 * AREA - 256, 7)] {
             assert!(disk.lend(Extent::new(offset, 512)).unwrap().iter().all(|found| *found == byte));
         }
+    });
+}
+
+#[test]
+fn who_wants_the_same_huge_page_does_not_wait_for_another_one() {
+    run(|ring| async move {
+        let disk = disk(&ring);
+        let (order, is_over) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Notify::new()));
+        for (number, offset) in [(1, AREA), (2, 20 * AREA), (3, AREA + 4096)] {
+            let (disk, order, is_over) = (disk.clone(), order.clone(), is_over.clone());
+            ring.spawn(async move {
+                let written = disk.submit(Request::write(offset, Buffer::copy_of(&[1; 512]))).await;
+                assert!(written.result.is_ok());
+                order.borrow_mut().push(number);
+                is_over.notify();
+            });
+        }
+        let all = is_over.until(|| (order.borrow().len() == 3).then_some(()));
+        assert!(ring.timeout(Duration::from_secs(60), all).await.is_some());
+        let expected = if waits(&disk) { [1, 3, 2] } else { [1, 2, 3] };
+        assert_eq!(*order.borrow(), expected);
     });
 }
 
