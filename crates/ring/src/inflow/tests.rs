@@ -378,24 +378,30 @@ fn a_receive_that_is_held_can_be_ended() {
     assert_eq!(answers.join().unwrap(), asked);
 }
 
+/// Answers each byte that comes on the next connection, until one is an exclamation mark.
+fn answer_until_told(listener: &std::net::TcpListener) -> std::net::TcpStream {
+    use std::io::{Read, Write};
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_nodelay(true).unwrap();
+    let mut byte = [0];
+    loop {
+        stream.read_exact(&mut byte).unwrap();
+        if byte == *b"!" {
+            return stream;
+        }
+        let_it_be_waited_for();
+        stream.write_all(&[byte[0] ^ 0xff]).unwrap();
+    }
+}
+
 #[test]
 fn what_does_not_go_at_once_is_sent_by_the_ring() {
-    use std::io::{Read, Write};
+    use std::io::Read;
     const LARGE: usize = 32 << 20;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let peer = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.set_nodelay(true).unwrap();
-        let mut byte = [0];
-        loop {
-            stream.read_exact(&mut byte).unwrap();
-            if byte == *b"!" {
-                break;
-            }
-            let_it_be_waited_for();
-            stream.write_all(&[byte[0] ^ 0xff]).unwrap();
-        }
+        let mut stream = answer_until_told(&listener);
         // Nothing is read for a while: the send gets stuck in the middle.
         std::thread::sleep(Duration::from_millis(20));
         let mut all = vec![0; LARGE + 4];
@@ -421,22 +427,11 @@ fn what_does_not_go_at_once_is_sent_by_the_ring() {
 
 #[test]
 fn a_send_to_who_has_gone_says_what_its_socket_said_first() {
-    use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let peer = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.set_nodelay(true).unwrap();
-        let mut byte = [0];
-        loop {
-            stream.read_exact(&mut byte).unwrap();
-            if byte == *b"!" {
-                // More has come, which is not read: the connection is reset.
-                return;
-            }
-            let_it_be_waited_for();
-            stream.write_all(&[byte[0] ^ 0xff]).unwrap();
-        }
+        // More has come, which is not read: the connection is reset.
+        drop(answer_until_told(&listener));
     });
     let reactor = patient();
     let ring = reactor.ring().clone();
