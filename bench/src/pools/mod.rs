@@ -11,10 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lab::pool::{OpenPool, PoolSpec, PoolTarget};
+use plane::Request;
 use plane::disk::MemoryDisk;
 use plane::layers::Stack;
 use plane::pool::Level;
-use ring::{Memory, Reactor, Ring};
+use ring::{Buffer, Memory, Reactor, Ring};
 use serde::Serialize;
 
 use crate::arithmetic;
@@ -252,10 +253,15 @@ async fn open(ring: &Ring, contender: &Contender, size_bytes: u64) -> Result<Ope
         }
         Contender::Memory => {
             let memory = Memory::new(size_bytes).map_err(|error| failed(&error))?;
-            let filling = vec![0x5a; 1 << 20];
-            (0..size_bytes >> 20).for_each(|index| memory.write(index << 20, &filling));
             let disk = Box::new(MemoryDisk::new(ring, Arc::new(memory), 512));
-            (Rc::new(Stack::new(ring.clone(), Vec::new(), disk)), None)
+            let stack = Rc::new(Stack::new(ring.clone(), Vec::new(), disk));
+            let filling = vec![0x5a; 1 << 20];
+            // Through the disk, which then knows that all is there.
+            for index in 0..size_bytes >> 20 {
+                let write = Request::write(index << 20, Buffer::copy_of(&filling));
+                stack.submit(write).await.result.map_err(|error| failed(&error))?;
+            }
+            (stack, None)
         }
     };
     Ok(Open { stack, pool, cursor: Cell::new(0), samples: Vec::new() })
