@@ -151,6 +151,11 @@ impl Driver {
         }
     }
 
+    /// Whether a receive of so many bytes has filled its buffer. Simulated ones have no size.
+    pub(crate) fn fills_a_buffer(&self, bytes: usize) -> bool {
+        matches!(self, Driver::Kernel(uring) if uring.borrow().fills_a_buffer(bytes))
+    }
+
     /// A receive found no buffer. Whether it may try again at once.
     pub(crate) fn widen(&self) -> bool {
         match self {

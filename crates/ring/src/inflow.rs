@@ -20,12 +20,14 @@ pub struct Inflow {
     is_ending: bool,
     /// Receives to be made one by one before one stands.
     one_by_one: u32,
+    /// The most bytes that the receive that stands has brought at once.
+    most: usize,
 }
 
 impl Inflow {
     /// One that has a receive stand.
     pub fn new(socket: Socket) -> Inflow {
-        Inflow { socket, standing: None, is_ending: false, one_by_one: 0 }
+        Inflow { socket, standing: None, is_ending: false, one_by_one: 0, most: 0 }
     }
 
     /// One whose socket is to be handed on: what nobody has asked for stays in it.
@@ -85,12 +87,19 @@ impl Inflow {
             match came {
                 Came::Moved(chunk) => return Poll::Ready(Ok(Some(chunk))),
                 Came::Here { result, flags } if result >= 0 => {
+                    self.most = self.most.max(result as usize);
                     return Poll::Ready(Ok(Some(self.socket.chunk(result, flags))));
                 }
                 Came::Here { result, .. } => match -result {
                     libc::ECANCELED => {}
-                    // Where there is no room, one that waits for it is next.
-                    libc::ENOBUFS => self.one_by_one = u32::from(!self.socket.make_room()),
+                    libc::ENOBUFS => {
+                        // It has filled those that go round, which have been taken by now: what comes in a stream waits in
+                        // its socket, so that few buffers stay in the cache, and the peer has the answers to the first bytes
+                        // before this core takes the next.
+                        let is_stream = self.socket.fills_a_buffer(std::mem::take(&mut self.most));
+                        // Where there is no room, one that waits for it is next.
+                        self.one_by_one = u32::from(!is_stream && !self.socket.make_room());
+                    }
                     code => return Poll::Ready(Err(io::Error::from_raw_os_error(code))),
                 },
             }

@@ -1,7 +1,8 @@
 //! Receive buffers that the kernel picks from: an idle connection holds none.
 //!
 //! It takes them in turn, so that each is filled again when all others have been. Few go round, which stay in the
-//! processor's cache; who finds none sends one more round, and now and then one is kept back.
+//! processor's cache; who finds none sends one more round, unless it has filled those that did, and now and then one is kept
+//! back.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::cell::{Cell, RefCell};
@@ -104,6 +105,11 @@ impl Provided {
             }
         }
         self.hand_over(id);
+    }
+
+    /// Whether a buffer has no room beside so many bytes.
+    pub(crate) fn is_filled_by(&self, bytes: usize) -> bool {
+        bytes >= self.size
     }
 
     /// A receive found no buffer: one more goes round. False when all do.

@@ -147,6 +147,11 @@ impl Socket {
         self.0.ring().make_room()
     }
 
+    /// Whether a receive of so many bytes has filled its buffer.
+    pub(crate) fn fills_a_buffer(&self, bytes: usize) -> bool {
+        self.0.ring().0.driver.fills_a_buffer(bytes)
+    }
+
     /// See [`crate::Inflow::several`].
     pub(crate) fn several(&self) {
         self.0.ring().0.driver.several();

@@ -385,6 +385,11 @@ impl Uring {
         self.provided.has_plenty()
     }
 
+    /// Whether a receive of so many bytes has filled its buffer.
+    pub(crate) fn fills_a_buffer(&self, bytes: usize) -> bool {
+        self.provided.is_filled_by(bytes)
+    }
+
     /// A receive found no buffer. Whether it may try again at once.
     pub(crate) fn widen(&self) -> bool {
         self.provided.widen()

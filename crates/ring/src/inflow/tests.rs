@@ -178,6 +178,80 @@ fn of_who_takes_nothing_little_is_received() {
     });
 }
 
+/// Takes so many bytes; the most pieces that were there in one turn of the core.
+async fn most_at_once(ring: &Ring, inflow: &mut Inflow, bytes: usize) -> usize {
+    let (mut got, mut turn, mut here, mut most) = (0, 0, 0, 0);
+    while got < bytes {
+        let chunk = inflow.next().await.unwrap();
+        assert!(chunk.iter().enumerate().all(|(at, byte)| *byte == byte_at(got + at)), "after {got} bytes");
+        got += chunk.len();
+        here = if ring.turns() == turn { here + 1 } else { 1 };
+        (turn, most) = (ring.turns(), most.max(here));
+    }
+    most
+}
+
+#[test]
+fn a_stream_fills_few_buffers_at_a_time() {
+    const BYTES: usize = 1 << 20;
+    let reactor = reactor_of(64);
+    let ring = reactor.ring().clone();
+    let most = reactor.block_on(async move {
+        let (ours, theirs) = pair(&ring).await;
+        ring.spawn_later(async move {
+            let bytes: Vec<u8> = (0..BYTES).map(byte_at).collect();
+            theirs.send(list(&bytes)).await.0.unwrap();
+        });
+        let mut inflow = Inflow::new(ours);
+        most_at_once(&ring, &mut inflow, BYTES).await
+    });
+    assert_eq!(most, 8, "pieces of one turn");
+}
+
+#[test]
+fn who_fills_no_buffer_finds_one_among_many_others() {
+    let reactor = reactor_of(64);
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut ends = Vec::new();
+        for _ in 0..32 {
+            let (ours, theirs) = pair(&ring).await;
+            let mut inflow = Inflow::new(ours);
+            assert!(ring.timeout(Duration::from_millis(1), inflow.next()).await.is_none());
+            ends.push((inflow, theirs));
+        }
+        let mut held = Vec::new();
+        for (inflow, theirs) in &mut ends {
+            theirs.send(list(b"kept")).await.0.unwrap();
+            held.push(inflow.next().await.unwrap());
+        }
+        assert!(held.iter().all(|chunk| **chunk == *b"kept"));
+    });
+}
+
+#[test]
+fn a_stream_goes_on_when_others_hold_all_buffers_that_go_round() {
+    const BYTES: usize = 1 << 20;
+    let reactor = reactor_of(64);
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let (ours, theirs) = pair(&ring).await;
+        let bytes: Vec<u8> = (0..BYTES).map(byte_at).collect();
+        ring.spawn_later(async move {
+            theirs.send(list(&bytes)).await.0.unwrap();
+        });
+        let (mut inflow, mut held, mut got) = (Inflow::new(ours), Vec::new(), 0);
+        while got < BYTES {
+            let chunk = ring.timeout(Duration::from_secs(10), inflow.next()).await;
+            let chunk = chunk.expect("one more goes round").unwrap();
+            got += chunk.len();
+            if held.len() < 40 {
+                held.push(chunk);
+            }
+        }
+    });
+}
+
 #[test]
 fn what_a_dropped_one_has_received_gives_its_buffers_back() {
     let reactor = reactor_of(8);
