@@ -61,7 +61,7 @@ impl Inflow {
                 return self.socket.receive().await;
             }
             self.standing = Some(self.socket.keep_receiving());
-            self.is_ending = false;
+            (self.is_ending, self.most) = (false, 0);
         }
     }
 
@@ -96,7 +96,7 @@ impl Inflow {
                         // It has filled those that go round, which have been taken by now: what comes in a stream waits in
                         // its socket, so that few buffers stay in the cache, and the peer has the answers to the first bytes
                         // before this core takes the next.
-                        let is_stream = self.socket.fills_a_buffer(std::mem::take(&mut self.most));
+                        let is_stream = self.socket.fills_a_buffer(self.most);
                         // Where there is no room, one that waits for it is next.
                         self.one_by_one = u32::from(!is_stream && !self.socket.make_room());
                     }

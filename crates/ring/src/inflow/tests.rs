@@ -22,6 +22,14 @@ async fn pair(ring: &Ring) -> (Socket, Socket) {
     (ours, listener.accept().await.unwrap().0)
 }
 
+/// The end that has a receive stand, and the other one.
+async fn standing(ring: &Ring) -> (Inflow, Socket) {
+    let (ours, theirs) = pair(ring).await;
+    let mut inflow = Inflow::new(ours);
+    assert!(ring.timeout(Duration::from_millis(1), inflow.next()).await.is_none());
+    (inflow, theirs)
+}
+
 fn reactor_of(receive_buffers: u16) -> Reactor {
     Reactor::new(&Options { receive_buffers, receive_buffer_bytes: 4096, ..Options::default() }).unwrap()
 }
@@ -102,10 +110,7 @@ fn what_nobody_takes_makes_room_for_others() {
     reactor.block_on(async move {
         let mut ends = Vec::new();
         for _ in 0..9 {
-            let (ours, theirs) = pair(&ring).await;
-            let mut inflow = Inflow::new(ours);
-            assert!(ring.timeout(Duration::from_millis(1), inflow.next()).await.is_none());
-            ends.push((inflow, theirs));
+            ends.push(standing(&ring).await);
         }
         for (number, (_, theirs)) in ends.iter().enumerate() {
             theirs.send(list(&[number as u8])).await.0.unwrap();
@@ -125,9 +130,7 @@ fn what_waits_outside_of_the_buffers_is_bounded() {
     reactor.block_on(async move {
         let mut ends = Vec::new();
         for _ in 0..2 {
-            let (ours, theirs) = pair(&ring).await;
-            let mut inflow = Inflow::new(ours);
-            assert!(ring.timeout(Duration::from_millis(1), inflow.next()).await.is_none());
+            let (inflow, theirs) = standing(&ring).await;
             theirs.send(list(b"waits")).await.0.unwrap();
             ends.push((inflow, theirs));
         }
@@ -215,15 +218,13 @@ fn who_fills_no_buffer_finds_one_among_many_others() {
     reactor.block_on(async move {
         let mut ends = Vec::new();
         for _ in 0..32 {
-            let (ours, theirs) = pair(&ring).await;
-            let mut inflow = Inflow::new(ours);
-            assert!(ring.timeout(Duration::from_millis(1), inflow.next()).await.is_none());
-            ends.push((inflow, theirs));
+            ends.push(standing(&ring).await);
         }
         let mut held = Vec::new();
         for (inflow, theirs) in &mut ends {
             theirs.send(list(b"kept")).await.0.unwrap();
-            held.push(inflow.next().await.unwrap());
+            let chunk = ring.timeout(Duration::from_secs(10), inflow.next()).await;
+            held.push(chunk.expect("one more goes round").unwrap());
         }
         assert!(held.iter().all(|chunk| **chunk == *b"kept"));
     });
