@@ -26,6 +26,11 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// The same in nanoseconds, where it is asked for each time that a core has waited.
+    pub(crate) fn nanos_since(self, earlier: Instant) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// The machine's monotonic clock.
     pub(crate) fn monotonic() -> Instant {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

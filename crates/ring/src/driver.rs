@@ -81,7 +81,7 @@ impl Driver {
     pub(crate) fn look(&self, span: Duration, told: impl Fn() -> bool) -> Look {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().look(span, told),
-            Driver::Simulated(_) => Look { found: false, lasted: span },
+            Driver::Simulated(_) => Look { found: false, lasted: span, ended: None },
         }
     }
 

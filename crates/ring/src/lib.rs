@@ -7,6 +7,7 @@ mod activity;
 mod address;
 mod alone;
 mod buffer;
+mod calls;
 mod chunk;
 mod clock;
 mod congestion;

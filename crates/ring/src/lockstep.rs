@@ -20,10 +20,10 @@ const PART: u32 = 4;
 pub(crate) struct Lockstep {
     /// When the last wait ended.
     since: Option<Instant>,
-    /// How many waits the two spans are of.
+    /// How many waits the two spans, of nanoseconds, are of.
     waits: u32,
-    worked: Duration,
-    waited: Duration,
+    worked: u64,
+    waited: u64,
     is_so: bool,
 }
 
@@ -31,11 +31,11 @@ impl Lockstep {
     /// A wait that began at `begin` has ended without a sleep.
     pub(crate) fn waited(&mut self, begin: Instant, span: Duration) {
         let Some(since) = self.since.replace(begin + span) else { return };
-        self.worked += begin.since(since);
-        self.waited += span;
+        self.worked += begin.nanos_since(since);
+        self.waited += span.as_nanos() as u64;
         self.waits += 1;
         if self.waits == WAITS {
-            let is_so = self.waited * (PART - 1) > self.worked;
+            let is_so = self.waited * u64::from(PART - 1) > self.worked;
             *self = Lockstep { since: self.since, is_so, ..Lockstep::default() };
         }
     }

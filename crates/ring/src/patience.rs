@@ -11,13 +11,15 @@ use std::time::Duration;
 const VAIN: u32 = 4;
 /// For so many waits at most.
 const PENANCE: u32 = 1024;
+/// Who is to look for longer than this does not.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What one core has learnt of its gaps.
 #[derive(Clone, Debug)]
 pub(crate) struct Patience {
     limit: Duration,
-    /// The usual gap between the end of work and the next completion.
-    gap: Duration,
+    /// The usual gap between the end of work and the next completion, in nanoseconds: it is reckoned anew for each.
+    gap: u64,
     vain: u32,
     /// Waits to sleep through without a look.
     penance: u32,
@@ -26,7 +28,8 @@ pub(crate) struct Patience {
 impl Patience {
     /// Never looks longer than `limit` at a time; zero switches it off.
     pub(crate) fn new(limit: Duration) -> Patience {
-        Patience { limit, gap: limit * 4, vain: 0, penance: 0 }
+        let limit = limit.min(LONGEST);
+        Patience { limit, gap: nanos(limit * 4), vain: 0, penance: 0 }
     }
 
     /// From now on never looks longer than `limit` at a time; what was learnt is forgotten.
@@ -40,13 +43,13 @@ impl Patience {
             self.penance -= 1;
             return Duration::ZERO;
         }
-        if self.gap > self.limit { Duration::ZERO } else { self.limit }
+        if self.gap > nanos(self.limit) { Duration::ZERO } else { self.limit }
     }
 
     /// A wait of `gap` has ended; `looked`: with a look before it, which `paid` when no sleep was needed.
     pub(crate) fn learn(&mut self, gap: Duration, looked: bool, paid: bool) {
         // Longer gaps than this say no more than that it is quiet.
-        let gap = gap.min(self.limit * 8);
+        let gap = nanos(gap).min(nanos(self.limit) * 8);
         self.gap = (self.gap * 7 + gap) / 8;
         if paid {
             self.vain = 0;
@@ -57,6 +60,10 @@ impl Patience {
             }
         }
     }
+}
+
+fn nanos(span: Duration) -> u64 {
+    span.as_nanos() as u64
 }
 
 #[cfg(test)]

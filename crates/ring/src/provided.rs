@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 use io_uring::{Submitter, types::BufRingEntry};
 
+use crate::calls;
 use crate::uring::checked;
 
 /// The only group of a ring.
@@ -126,7 +127,7 @@ impl Provided {
         // SAFETY: within the allocation, and a spare buffer is nobody's.
         let count = checked(unsafe {
             let into = self.data.as_ptr().add(id as usize * self.size);
-            libc::recv(descriptor, into.cast(), self.size, libc::MSG_DONTWAIT)
+            calls::recv(descriptor, into, self.size, libc::MSG_DONTWAIT)
         } as i32);
         if count.as_ref().is_ok_and(|count| *count > 0) {
             spare.pop();

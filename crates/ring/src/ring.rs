@@ -81,6 +81,8 @@ pub(crate) struct Inner {
     table: RefCell<Table>,
     pub(crate) driver: Driver,
     now: Cell<Instant>,
+    /// The clock at the end of the wait that the turn before has ended with, where it was asked then.
+    waited_until: Cell<Option<Instant>>,
     pub(crate) patience: RefCell<Patience>,
     turns: Cell<u64>,
     lockstep: RefCell<Lockstep>,
@@ -117,6 +119,7 @@ impl Reactor {
                 table: RefCell::default(),
                 driver,
                 now,
+                waited_until: Cell::new(None),
                 patience,
                 turns: Cell::new(0),
                 lockstep: RefCell::default(),
@@ -182,7 +185,7 @@ impl Ring {
         let inner = &self.0;
         enter(&inner.executor, || {
             inner.turns.set(inner.turns.get() + 1);
-            inner.now.set(inner.driver.now());
+            inner.now.set(inner.waited_until.take().unwrap_or_else(|| inner.driver.now()));
             inner.executor.collect(inner.now.get());
             inner.executor.run(polls);
             inner.in_lockstep.set(false);
@@ -210,6 +213,7 @@ impl Ring {
             if look.found {
                 patience.learn(look.lasted, true, true);
                 self.look(Wait::No);
+                inner.waited_until.set(look.ended);
                 return self.learn_lockstep(start, look.lasted);
             }
         }

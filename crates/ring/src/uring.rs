@@ -11,6 +11,7 @@ use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use crate::activity::Activity;
 use crate::alone::{Alone, Brought, Held};
 use crate::buffer::Buffer;
+use crate::calls;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::op::{Allocate, Completion, Keep, OpKey, Operation};
@@ -65,6 +66,8 @@ pub(crate) struct Look {
     pub(crate) found: bool,
     /// Without what it took to hand over what was to be submitted.
     pub(crate) lasted: Duration,
+    /// The clock at its end, where it has been asked and what was found is all here: what the kernel still has takes time.
+    pub(crate) ended: Option<Instant>,
 }
 
 impl Uring {
@@ -209,18 +212,20 @@ impl Uring {
         // Completions come only when the kernel is entered; until then its deferred work shows as a flag. Nothing is
         // written meanwhile: flags and counters share a line, for which two cores would quarrel.
         if !self.done.is_empty() || !self.kernel.completion().is_empty() || self.ask() {
-            return Look { found: true, lasted: Duration::ZERO };
+            return Look { found: true, lasted: Duration::ZERO, ended: None };
         }
         let looks = if self.alone.held().is_some() { 1 } else { LOOKS };
         let start = Instant::monotonic();
         loop {
-            if self.has_come(looks, &told) || self.ask() {
+            let found = self.has_come(looks, &told) || self.ask();
+            let now = Instant::monotonic();
+            let lasted = now.since(start);
+            if found {
                 self.waited = true;
-                return Look { found: true, lasted: Instant::monotonic().since(start) };
+                return Look { found, lasted, ended: (!self.done.is_empty()).then_some(now) };
             }
-            let lasted = Instant::monotonic().since(start);
             if lasted >= span {
-                return Look { found: false, lasted };
+                return Look { found, lasted, ended: None };
             }
         }
     }
@@ -359,10 +364,9 @@ impl Uring {
     fn send_without_ring(&mut self, descriptor: RawFd, list: &mut SendList) -> Option<io::Result<()>> {
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
         let sent = match list.only_piece() {
-            // SAFETY: as many bytes as the piece has.
-            Some(piece) => unsafe { libc::send(descriptor, piece.as_ptr().cast(), piece.len(), flags) },
+            Some(piece) => calls::send(descriptor, piece, flags),
             // SAFETY: the message refers to memory of the list, which is not changed meanwhile.
-            None => unsafe { libc::sendmsg(descriptor, list.message(), flags) },
+            None => unsafe { calls::sendmsg(descriptor, list.message(), flags) },
         };
         let Ok(count) = usize::try_from(sent) else {
             let error = io::Error::last_os_error();

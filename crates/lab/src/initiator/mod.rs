@@ -172,8 +172,8 @@ impl Session {
         }
     }
 
-    /// When the answer came of the operation that has ended just now: answers that come together have waited for one another
-    /// in this process only.
+    /// When the answer came of the operation that has ended just now, by the clock of the turn that begins with its bytes in this
+    /// process: answers that come together have waited for one another in here only.
     pub fn heard(&self) -> Instant {
         match self {
             Session::Iscsi(session) => session.heard(),

@@ -300,6 +300,11 @@ fn let_it_be_waited_for() {
 
 /// A peer on a thread of its own that answers each byte.
 fn answerer() -> (std::net::SocketAddr, std::thread::JoinHandle<usize>) {
+    answerer_that(let_it_be_waited_for)
+}
+
+/// The same of one that does something else before each answer.
+fn answerer_that(first: fn()) -> (std::net::SocketAddr, std::thread::JoinHandle<usize>) {
     use std::io::{Read, Write};
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -310,7 +315,7 @@ fn answerer() -> (std::net::SocketAddr, std::thread::JoinHandle<usize>) {
         while let Ok(got) = stream.read(&mut bytes)
             && got > 0
         {
-            let_it_be_waited_for();
+            first();
             bytes[..got].iter_mut().for_each(|byte| *byte ^= 0xff);
             stream.write_all(&bytes[..got]).unwrap();
             count += got;
@@ -354,6 +359,26 @@ fn who_asks_one_thing_at_a_time_is_asked_without_the_ring() {
         asked
     });
     assert_eq!(answers.join().unwrap(), asked);
+}
+
+#[test]
+fn a_turn_has_the_clock_of_the_end_of_the_wait_before_it() {
+    const PAUSE: Duration = Duration::from_micros(300);
+    let (address, answers) = answerer_that(|| std::thread::sleep(PAUSE));
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        for _ in 0..20 {
+            until_held(&ring, &mut inflow).await;
+            let (begun, asked) = (ring.activity().direct, ring.now());
+            ping_pong(&mut inflow, 1).await;
+            let (came, now) = (ring.turn_time(), ring.now());
+            assert!(came.since(asked) >= PAUSE && came <= now, "{:?} of {:?}", came - asked, now - asked);
+            assert!(ring.activity().direct > begun, "it was asked without the ring");
+        }
+    });
+    answers.join().unwrap();
 }
 
 /// Asks one thing after the other until the core knows that it works in turn with who answers. It may do other things for

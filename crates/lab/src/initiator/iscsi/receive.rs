@@ -84,7 +84,7 @@ impl Intake for Receiver {
 
     /// All PDUs of a batch, then room in the window is used once.
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
-        self.inner.state.borrow_mut().table.heard = self.inner.ring.now();
+        self.inner.state.borrow_mut().table.heard = self.inner.ring.turn_time();
         let before = self.ended;
         while !bytes.is_empty() {
             bytes = match self.stage {
@@ -107,7 +107,7 @@ impl Intake for Receiver {
         let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(tag)?.buffer);
         let start = offset + self.done;
         let (received, buffer) = self.inner.socket.receive_range(buffer, start..start + missing).await;
-        self.inner.state.borrow_mut().table.heard = self.inner.ring.now();
+        self.inner.state.borrow_mut().table.heard = self.inner.ring.turn_time();
         let count = *received.as_ref().unwrap_or(&0);
         if self.inner.parameters.framing.data_digest {
             self.crc.update(&buffer[start..start + count]);

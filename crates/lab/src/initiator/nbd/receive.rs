@@ -38,7 +38,7 @@ impl Intake for Receiver {
     }
 
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
-        self.inner.state.borrow_mut().table.heard = self.inner.ring.now();
+        self.inner.state.borrow_mut().table.heard = self.inner.ring.turn_time();
         let mut ended = 0;
         while !bytes.is_empty() {
             ended += u32::from(self.data.is_none());
@@ -59,7 +59,7 @@ impl Intake for Receiver {
         let buffer = std::mem::take(&mut self.inner.state.borrow_mut().slot(cookie)?.buffer);
         let end = buffer.len();
         let (received, buffer) = self.inner.socket.receive_range(buffer, done..end).await;
-        self.inner.state.borrow_mut().table.heard = self.inner.ring.now();
+        self.inner.state.borrow_mut().table.heard = self.inner.ring.turn_time();
         let mut state = self.inner.state.borrow_mut();
         state.slot(cookie)?.buffer = buffer;
         let count = *received.as_ref().unwrap_or(&0);

@@ -80,7 +80,7 @@ impl Intake for Receiver {
 
     /// All PDUs of a batch, then free entries of the queue are used once.
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<u32, Violation> {
-        self.queue.state.borrow_mut().table.heard = self.queue.ring.now();
+        self.queue.state.borrow_mut().table.heard = self.queue.ring.turn_time();
         let before = self.queue.state.borrow().issued();
         while !bytes.is_empty() {
             bytes = match self.stage {
@@ -105,7 +105,7 @@ impl Intake for Receiver {
         let buffer = std::mem::take(&mut self.queue.state.borrow_mut().slot(cid)?.buffer);
         let start = offset + self.done;
         let (received, buffer) = self.queue.socket.receive_range(buffer, start..start + missing).await;
-        self.queue.state.borrow_mut().table.heard = self.queue.ring.now();
+        self.queue.state.borrow_mut().table.heard = self.queue.ring.turn_time();
         let count = *received.as_ref().unwrap_or(&0);
         if digest {
             self.crc.update(&buffer[start..start + count]);
