@@ -23,7 +23,7 @@ impl Instant {
 
     /// Time from `earlier` to `self`; zero when `earlier` is later.
     pub fn since(self, earlier: Instant) -> Duration {
-        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+        Duration::from_nanos(self.nanos_since(earlier))
     }
 
     /// The same in nanoseconds, where it is asked for each time that a core has waited.

@@ -11,7 +11,7 @@ use std::time::Duration;
 const VAIN: u32 = 4;
 /// For so many waits at most.
 const PENANCE: u32 = 1024;
-/// Who is to look for longer than this does not.
+/// It looks for so long at most, whatever it is told.
 const LONGEST: Duration = Duration::from_secs(3600);
 
 /// What one core has learnt of its gaps.
@@ -104,6 +104,17 @@ mod tests {
             patience.learn(Duration::from_micros(20), !look.is_zero(), false);
         }
         assert!(looks < 50, "{looks}");
+    }
+
+    #[test]
+    fn a_limit_without_end_is_one_of_an_hour() {
+        let mut patience = Patience::new(Duration::MAX);
+        for gap in [Duration::MAX, Duration::ZERO].into_iter().cycle().take(99) {
+            patience.learn(gap, true, true);
+            assert!([Duration::ZERO, LONGEST].contains(&patience.look()));
+        }
+        live(&mut patience, std::iter::repeat_n(Duration::ZERO, 100));
+        assert_eq!(patience.look(), LONGEST);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activity::Activity;
+use crate::alone::Brought;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
@@ -213,7 +214,9 @@ impl Ring {
             if look.found {
                 patience.learn(look.lasted, true, true);
                 self.look(Wait::No);
-                inner.waited_until.set(look.ended);
+                // What the kernel's ring has brought beside it came later.
+                let is_all = inner.driver.brought() == Brought::default();
+                inner.waited_until.set(look.ended.filter(|_| is_all));
                 return self.learn_lockstep(start, look.lasted);
             }
         }
