@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activity::Activity;
-use crate::alone::Brought;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
@@ -25,7 +24,7 @@ use crate::pooled::PooledFuture;
 use crate::remote::{Remote, bell, enter};
 use crate::task::Executor;
 use crate::timers::TimerKey;
-use crate::uring::{Uring, Wait};
+use crate::uring::{Look, Uring, Wait};
 
 /// Polls of tasks between two looks at the kernel.
 const POLLS_PER_TURN: usize = 1024;
@@ -214,10 +213,7 @@ impl Ring {
             if look.found {
                 patience.learn(look.lasted, true, true);
                 self.look(Wait::No);
-                // What the kernel's ring has brought beside it came later.
-                let is_all = inner.driver.brought() == Brought::default();
-                inner.waited_until.set(look.ended.filter(|_| is_all));
-                return self.learn_lockstep(start, look.lasted);
+                return self.learn_of_look(start, look);
             }
         }
         inner.lockstep.borrow_mut().forget();
@@ -229,9 +225,12 @@ impl Ring {
         patience.learn(inner.driver.now().since(start), !most.is_zero(), false);
     }
 
-    /// A wait that began at `begin` has ended without a sleep.
-    fn learn_lockstep(&self, begin: Instant, span: Duration) {
+    /// A wait that began at `begin` has ended with this look, without a sleep.
+    fn learn_of_look(&self, begin: Instant, look: &Look) {
         let (brought, mut lockstep) = (self.0.driver.brought(), self.0.lockstep.borrow_mut());
+        // What the kernel's ring has brought beside it came later.
+        self.0.waited_until.set(look.ended.filter(|_| brought.times + brought.others == 0));
+        let span = look.lasted;
         if brought.others > 0 && !span.is_zero() {
             // Something else than a peer's next bytes was waited for: most likely a disk.
             lockstep.forget();
