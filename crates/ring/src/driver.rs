@@ -81,13 +81,18 @@ impl Driver {
     pub(crate) fn look(&self, span: Duration, told: impl Fn() -> bool) -> Look {
         match self {
             Driver::Kernel(uring) => uring.borrow_mut().look(span, told),
-            Driver::Simulated(_) => Look { found: false, lasted: span, ended: None },
+            Driver::Simulated(_) => Look { found: false, lasted: span, asked: None },
         }
     }
 
     #[cfg(test)]
     pub(crate) fn holds(&self) -> bool {
         matches!(self, Driver::Kernel(uring) if uring.borrow().holds())
+    }
+
+    /// See [`Uring::asks`].
+    pub(crate) fn asks(&self, descriptor: RawFd) -> bool {
+        matches!(self, Driver::Kernel(uring) if uring.borrow().asks(descriptor))
     }
 
     /// See [`crate::Inflow::several`].

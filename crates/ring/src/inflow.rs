@@ -52,6 +52,10 @@ impl Inflow {
 
     /// The next bytes, as many as have come; empty at the end of the stream.
     pub async fn next(&mut self) -> io::Result<Chunk> {
+        // One who is asked has nothing else to say before he has been answered.
+        if self.stands() && self.socket.is_asked() {
+            self.socket.ring().others_first().await;
+        }
         loop {
             if let Some(chunk) = poll_fn(|context| self.poll_left(context)).await? {
                 return Ok(chunk);

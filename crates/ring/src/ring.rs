@@ -1,6 +1,6 @@
 //! The reactor of one core and the handle through which everything on that core uses it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -12,19 +12,20 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use crate::activity::Activity;
+use crate::alone::Brought;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
 use crate::handle::Handle;
 use crate::lockstep::Lockstep;
 use crate::memory::Memory;
-use crate::op::{Abandoned, Came, Keep, OpKey, Operation, Orphan, Outcome, Table};
+use crate::op::{Abandoned, Came, Completion, Keep, OpKey, Operation, Orphan, Outcome, Table};
 use crate::patience::Patience;
 use crate::pooled::PooledFuture;
 use crate::remote::{Remote, bell, enter};
 use crate::task::Executor;
 use crate::timers::TimerKey;
-use crate::uring::{Look, Uring, Wait};
+use crate::uring::{Asked, Look, Uring, Wait};
 
 /// Polls of tasks between two looks at the kernel.
 const POLLS_PER_TURN: usize = 1024;
@@ -80,15 +81,27 @@ pub(crate) struct Inner {
     pub(crate) executor: Executor,
     table: RefCell<Table>,
     pub(crate) driver: Driver,
-    now: Cell<Instant>,
-    /// The clock at the end of the wait that the turn before has ended with, where it was asked then.
-    waited_until: Cell<Option<Instant>>,
+    /// The clock of this turn; none while nobody has asked for it.
+    now: Cell<Option<Instant>>,
+    /// The clock shortly before this turn, where that is known.
+    before: Cell<Option<Instant>>,
+    /// The wait before this turn, if there is something to learn of it.
+    waited: Cell<Option<Waited>>,
     pub(crate) patience: RefCell<Patience>,
     turns: Cell<u64>,
     lockstep: RefCell<Lockstep>,
     /// What it says, while what the last wait brought is worked on.
     in_lockstep: Cell<bool>,
     steps_broken: Cell<u64>,
+}
+
+/// A wait that has ended without a sleep.
+#[derive(Clone, Copy)]
+struct Waited {
+    begin: Instant,
+    span: Duration,
+    /// For something else than a peer's next bytes: most likely a disk.
+    for_others: bool,
 }
 
 /// A handle to the reactor of this core; clones are cheap. Not `Send`.
@@ -112,14 +125,15 @@ impl Reactor {
     }
 
     pub(crate) fn with_driver(executor: Executor, driver: Driver, look: Duration) -> Reactor {
-        let (now, patience) = (Cell::new(driver.now()), RefCell::new(Patience::new(look)));
+        let patience = RefCell::new(Patience::new(look));
         Reactor {
             ring: Ring(Rc::new(Inner {
                 executor,
                 table: RefCell::default(),
                 driver,
-                now,
-                waited_until: Cell::new(None),
+                now: Cell::new(None),
+                before: Cell::new(None),
+                waited: Cell::new(None),
                 patience,
                 turns: Cell::new(0),
                 lockstep: RefCell::default(),
@@ -185,10 +199,11 @@ impl Ring {
         let inner = &self.0;
         enter(&inner.executor, || {
             inner.turns.set(inner.turns.get() + 1);
-            inner.now.set(inner.waited_until.take().unwrap_or_else(|| inner.driver.now()));
-            inner.executor.collect(inner.now.get());
+            inner.now.set(None);
+            inner.executor.collect(self.recent_time());
             inner.executor.run(polls);
             inner.in_lockstep.set(false);
+            inner.before.set(None);
             if done() || inner.executor.has_ready() {
                 self.look(Wait::No);
             } else {
@@ -201,6 +216,7 @@ impl Ring {
     /// deadline has come.
     fn wait(&self, deadline: Option<Instant>) {
         let inner = &self.0;
+        self.learn_of_wait();
         let start = inner.driver.now();
         let left = deadline.map(|deadline| deadline.since(start));
         let mut patience = inner.patience.borrow_mut();
@@ -209,12 +225,11 @@ impl Ring {
         let is_due = left == Some(most);
         let look = (!most.is_zero()).then(|| inner.driver.look(most, || inner.executor.is_told()));
         if let Some(look) = &look {
-            inner.driver.count_look(look.lasted, look.found || is_due);
             if look.found {
-                patience.learn(look.lasted, true, true);
-                self.look(Wait::No);
-                return self.learn_of_look(start, look);
+                drop(patience);
+                return self.take_in(start, look);
             }
+            inner.driver.count_look(look.lasted, is_due);
         }
         inner.lockstep.borrow_mut().forget();
         if is_due {
@@ -225,19 +240,34 @@ impl Ring {
         patience.learn(inner.driver.now().since(start), !most.is_zero(), false);
     }
 
-    /// A wait that began at `begin` has ended with this look, without a sleep.
-    fn learn_of_look(&self, begin: Instant, look: &Look) {
-        let (brought, mut lockstep) = (self.0.driver.brought(), self.0.lockstep.borrow_mut());
-        // What the kernel's ring has brought beside it came later.
-        self.0.waited_until.set(look.ended.filter(|_| brought.times + brought.others == 0));
-        let span = look.lasted;
-        if brought.others > 0 && !span.is_zero() {
-            // Something else than a peer's next bytes was waited for: most likely a disk.
+    /// Takes in what a look has found; the wait that it has ended began at `begin`.
+    fn take_in(&self, begin: Instant, look: &Look) {
+        let inner = &self.0;
+        let brought = if let Some(Asked { key, completion, at }) = look.asked {
+            inner.before.set(Some(at));
+            self.complete(key, completion);
+            Brought::default()
+        } else {
+            self.look(Wait::No);
+            inner.driver.brought()
+        };
+        inner.in_lockstep.set(inner.lockstep.borrow().is_so() && !brought.by_others);
+        let (span, for_others) = (look.lasted, brought.others > 0 && !look.lasted.is_zero());
+        inner.waited.set(Some(Waited { begin, span, for_others }));
+    }
+
+    /// Learns of the wait before this turn: now, when what it has brought is done and nobody waits for an answer.
+    fn learn_of_wait(&self) {
+        let inner = &self.0;
+        let Some(Waited { begin, span, for_others }) = inner.waited.take() else { return };
+        inner.driver.count_look(span, true);
+        inner.patience.borrow_mut().learn(span, true, true);
+        let mut lockstep = inner.lockstep.borrow_mut();
+        if for_others {
             lockstep.forget();
         } else {
             lockstep.waited(begin, span);
         }
-        self.0.in_lockstep.set(lockstep.is_so() && !brought.by_others);
     }
 
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.
@@ -255,9 +285,23 @@ impl Ring {
         self.0.driver.now()
     }
 
-    /// The clock as it stood when this turn began: costs nothing.
+    /// The clock as it stood when somebody first asked for it in this turn; for all others it costs nothing.
+    #[inline]
     pub fn turn_time(&self) -> Instant {
-        self.0.now.get()
+        self.0.now.get().unwrap_or_else(|| self.begin_turn_time())
+    }
+
+    fn begin_turn_time(&self) -> Instant {
+        let now = self.0.driver.now();
+        self.0.now.set(Some(now));
+        now
+    }
+
+    /// The same for those to whom a microsecond is nothing: shortly before this turn, where that costs nothing and the other
+    /// one would keep an answer waiting.
+    #[inline]
+    pub fn recent_time(&self) -> Instant {
+        self.0.before.get().unwrap_or_else(|| self.turn_time())
     }
 
     /// How many turns this reactor has made: a core that nobody asks anything makes few.
@@ -297,7 +341,7 @@ impl Ring {
         self.sleep_until(self.now() + span)
     }
 
-    /// Lets every other task that can go on do so first.
+    /// Lets every other task that can go on do so first. What takes long waits for the [next turn](Ring::next_turn) instead.
     pub async fn yield_now(&self) {
         let mut yielded = false;
         poll_fn(|context| {
@@ -313,13 +357,28 @@ impl Ring {
     /// Lets the peer have what is submitted already before the task goes on: it has something to do then, while this core
     /// does the rest.
     pub async fn break_step(&self) {
+        self.0.waited.set(None);
         self.0.lockstep.borrow_mut().forget();
         self.0.steps_broken.set(self.0.steps_broken.get() + 1);
         self.next_turn().await;
     }
 
-    /// Waits for the next turn: by then what was submitted in this one is with the kernel.
-    pub(crate) async fn next_turn(&self) {
+    /// Waits until nobody else can go on, or for the next turn.
+    pub(crate) async fn others_first(&self) {
+        let mut has_waited = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut has_waited, true) {
+                return Poll::Ready(());
+            }
+            self.0.executor.wake_at_last(context.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Waits for the next turn: by then what was submitted in this one is with the kernel, and what has come meanwhile is
+    /// taken in. What takes long does so between its steps.
+    pub async fn next_turn(&self) {
         let turn = self.turns();
         poll_fn(|context| {
             if self.turns() != turn {
@@ -371,16 +430,25 @@ impl Ring {
     /// Submits, waits as told, takes in completions.
     fn look(&self, wait: Wait) {
         let mut orphans = Vec::new();
-        {
-            let table = &mut *self.0.table.borrow_mut();
-            self.0.driver.turn(wait, table, &mut orphans);
-            while let Some(key) = table.crowded() {
-                self.0.driver.cancel(key);
-            }
+        let mut table = self.0.table.borrow_mut();
+        self.0.driver.turn(wait, &mut table, &mut orphans);
+        self.taken_in(table, orphans);
+    }
+
+    /// Takes in one completion that did not come through the kernel's ring.
+    fn complete(&self, key: OpKey, completion: Completion) {
+        let mut table = self.0.table.borrow_mut();
+        let orphan = table.complete(key, completion);
+        self.taken_in(table, orphan);
+    }
+
+    /// What there is to do when completions have been taken in.
+    fn taken_in(&self, mut table: RefMut<'_, Table>, orphans: impl IntoIterator<Item = Orphan>) {
+        while let Some(key) = table.crowded() {
+            self.0.driver.cancel(key);
         }
-        for orphan in &orphans {
-            self.clean_up(orphan);
-        }
+        drop(table);
+        orphans.into_iter().for_each(|orphan| self.clean_up(&orphan));
     }
 
     /// What an abandoned operation brought is given back: a connection, a receive buffer.

@@ -152,6 +152,15 @@ impl Socket {
         self.0.ring().0.driver.fills_a_buffer(bytes)
     }
 
+    pub(crate) fn ring(&self) -> &Ring {
+        self.0.ring()
+    }
+
+    /// Whether this core asks it itself for the next bytes, and for nobody else's.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.ring().0.driver.asks(self.0.descriptor)
+    }
+
     /// See [`crate::Inflow::several`].
     pub(crate) fn several(&self) {
         self.0.ring().0.driver.several();

@@ -28,6 +28,8 @@ struct Tasks {
     slots: Vec<Task>,
     free: Vec<u32>,
     ready: VecDeque<TaskId>,
+    /// Who waits until nobody else can go on, or for the next turn.
+    at_last: VecDeque<Waker>,
 }
 
 pub(crate) struct Executor {
@@ -117,7 +119,12 @@ impl Executor {
     pub(crate) fn run(&self, limit: usize) -> bool {
         for count in 0..limit {
             let mut tasks = self.tasks.borrow_mut();
-            let Some(id) = tasks.ready.pop_front() else { return count > 0 };
+            let Some(id) = tasks.ready.pop_front() else {
+                let Some(waker) = tasks.at_last.pop_front() else { return count > 0 };
+                drop(tasks);
+                waker.wake();
+                continue;
+            };
             let task = &mut tasks.slots[id.task()];
             // Left by a task that woke itself and came to its end; another one may have its place now, which must
             // not be polled under a name at which nobody can wake it.
@@ -133,7 +140,11 @@ impl Executor {
     }
 
     pub(crate) fn has_ready(&self) -> bool {
-        !self.tasks.borrow().ready.is_empty() || self.remote.is_told() || !self.next_turn.borrow().is_empty()
+        let tasks = self.tasks.borrow();
+        !tasks.ready.is_empty()
+            || !tasks.at_last.is_empty()
+            || self.remote.is_told()
+            || !self.next_turn.borrow().is_empty()
     }
 
     /// Whether another thread has called.
@@ -145,7 +156,7 @@ impl Executor {
     pub(crate) fn collect(&self, now: Instant) {
         loop {
             let next = self.next_turn.borrow_mut().pop_front();
-            let Some(waker) = next else { break };
+            let Some(waker) = next.or_else(|| self.tasks.borrow_mut().at_last.pop_front()) else { break };
             waker.wake();
         }
         let mut arrived = self.arrived.borrow_mut();
@@ -164,6 +175,11 @@ impl Executor {
     /// Lets `waker` be woken when the next turn begins.
     pub(crate) fn wake_in_next_turn(&self, waker: &Waker) {
         self.next_turn.borrow_mut().push_back(waker.clone());
+    }
+
+    /// Lets `waker` be woken when nobody else can go on, or when the next turn begins: others may go on without end.
+    pub(crate) fn wake_at_last(&self, waker: &Waker) {
+        self.tasks.borrow_mut().at_last.push_back(waker.clone());
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
@@ -189,6 +205,7 @@ impl Executor {
             let futures: Vec<_> = {
                 let mut tasks = self.tasks.borrow_mut();
                 tasks.ready.clear();
+                tasks.at_last.clear();
                 tasks.slots.iter_mut().filter_map(|task| task.future.take()).collect()
             };
             self.timers.borrow_mut().clear();

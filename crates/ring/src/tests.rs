@@ -1,6 +1,6 @@
 //! The reactor on the real kernel.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -43,6 +43,48 @@ fn what_was_submitted_is_with_the_kernel_in_the_next_turn() {
         assert!(peer.read(&mut bytes).is_err(), "it waits for the end of the turn");
         ring.next_turn().await;
         assert_eq!((peer.read(&mut bytes).unwrap(), ring.turns() - turn), (4, 1));
+    });
+}
+
+#[test]
+fn who_lets_others_first_goes_on_behind_those_whom_they_wake_or_in_the_next_turn() {
+    run(|ring| async move {
+        let (order, told) = (Rc::new(RefCell::new(Vec::new())), Rc::new(Notify::new()));
+        let note = |name| {
+            let (order, clock) = (order.clone(), ring.clone());
+            move || order.borrow_mut().push((name, clock.turns()))
+        };
+        let (first, woken, last) = (note("first"), note("woken"), note("last"));
+        let (clock, waits, turn) = (ring.clone(), told.clone(), ring.turns());
+        ring.spawn(async move {
+            clock.others_first().await;
+            last();
+        });
+        ring.spawn(async move {
+            waits.wait().await;
+            woken();
+        });
+        ring.spawn_later(async move {
+            first();
+            told.notify();
+        });
+        ring.sleep(Duration::from_millis(1)).await;
+        assert_eq!(*order.borrow(), [("first", turn), ("woken", turn), ("last", turn)]);
+        // Others may go on without end.
+        let (seen, turn) = (Rc::new(Cell::new(None)), ring.turns());
+        let (clock, told) = (ring.clone(), seen.clone());
+        ring.spawn(async move {
+            while told.get().is_none() && clock.turns() < turn + 9 {
+                clock.yield_now().await;
+            }
+        });
+        let (clock, told) = (ring.clone(), seen.clone());
+        ring.spawn(async move {
+            clock.others_first().await;
+            told.set(Some(clock.turns() - turn));
+        });
+        ring.sleep(Duration::from_millis(1)).await;
+        assert_eq!(seen.get(), Some(1));
     });
 }
 

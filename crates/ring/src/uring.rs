@@ -39,10 +39,10 @@ pub(crate) struct Uring {
     /// Receives of this turn, and what cancels one. They go behind everything else: a receive that finds nothing yet
     /// is not to keep an answer waiting.
     receives: Vec<squeue::Entry>,
-    /// What was done without the kernel's ring, to be passed on in the next turn.
+    /// What has ended without the kernel's ring, to be passed on in the next turn.
     done: Vec<(OpKey, Completion)>,
     alone: Alone,
-    /// The last look had to wait for what it found.
+    /// The last look had to wait for what the kernel's ring has.
     waited: bool,
     pub(crate) activity: Activity,
     /// In the last turn.
@@ -66,8 +66,16 @@ pub(crate) struct Look {
     pub(crate) found: bool,
     /// Without what it took to hand over what was to be submitted.
     pub(crate) lasted: Duration,
-    /// The clock at its end, where it has been asked and what was found is all here: what the kernel still has takes time.
-    pub(crate) ended: Option<Instant>,
+    /// What the socket had that was asked: then it is all that there is.
+    pub(crate) asked: Option<Asked>,
+}
+
+/// What a socket had that was asked, past the kernel's ring.
+pub(crate) struct Asked {
+    pub(crate) key: OpKey,
+    pub(crate) completion: Completion,
+    /// The clock shortly before: to ask it afterwards would keep the answer waiting.
+    pub(crate) at: Instant,
 }
 
 impl Uring {
@@ -206,27 +214,31 @@ impl Uring {
     /// `told` says that somebody called.
     pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> Look {
         self.waited = false;
+        self.transfers = 0;
         if self.gather() {
             self.exchange().ok();
         }
         // Completions come only when the kernel is entered; until then its deferred work shows as a flag. Nothing is
         // written meanwhile: flags and counters share a line, for which two cores would quarrel.
-        if !self.done.is_empty() || !self.kernel.completion().is_empty() || self.ask() {
-            return Look { found: true, lasted: Duration::ZERO, ended: None };
+        if !self.done.is_empty() || !self.kernel.completion().is_empty() {
+            return Look { found: true, lasted: Duration::ZERO, asked: None };
         }
         let looks = if self.alone.held().is_some() { 1 } else { LOOKS };
         let start = Instant::monotonic();
+        let mut at = start;
         loop {
-            let found = self.has_come(looks, &told) || self.ask();
-            let now = Instant::monotonic();
-            let lasted = now.since(start);
-            if found {
-                self.waited = true;
-                return Look { found, lasted, ended: (!self.done.is_empty()).then_some(now) };
+            let lasted = at.since(start);
+            self.waited = self.has_come(looks, &told);
+            if self.waited {
+                return Look { found: true, lasted, asked: None };
+            }
+            if let Some((key, completion)) = self.ask() {
+                return Look { found: true, lasted, asked: Some(Asked { key, completion, at }) };
             }
             if lasted >= span {
-                return Look { found, lasted, ended: None };
+                return Look { found: false, lasted, asked: None };
             }
+            at = Instant::monotonic();
         }
     }
 
@@ -318,30 +330,29 @@ impl Uring {
         }
     }
 
-    /// Asks the socket of the receive that is held. Whether something came of it.
-    fn ask(&mut self) -> bool {
-        let Some(Held { key, descriptor }) = self.alone.held() else { return false };
+    /// Asks the socket of the receive that is held. Gives what came of it, if anything.
+    fn ask(&mut self) -> Option<(OpKey, Completion)> {
+        let Held { key, descriptor } = self.alone.held()?;
         let Some(received) = self.provided.receive(descriptor) else {
             // No buffer is left over: the kernel's are to be waited for.
             self.hand_over_held();
-            return false;
+            return None;
         };
         let completion = match received {
             Ok((0, _)) => Completion { result: 0, flags: 0, more: false },
             Ok((count, flags)) => Completion { result: count, flags, more: true },
             Err(libc::EAGAIN | libc::EINTR) => {
                 self.alone.waits();
-                return false;
+                return None;
             }
             Err(code) => Completion { result: -code, flags: 0, more: false },
         };
         self.activity.direct += u64::from(completion.more);
-        self.done.push((key, completion));
         self.alone.answered();
         if !completion.more {
             self.alone.let_go();
         }
-        true
+        Some((key, completion))
     }
 
     #[cfg(test)]
@@ -354,11 +365,15 @@ impl Uring {
         self.alone.several();
     }
 
+    /// Whether this core asks the socket itself.
+    pub(crate) fn asks(&self, descriptor: RawFd) -> bool {
+        self.alone.held().is_some_and(|held| held.descriptor == descriptor)
+    }
+
     /// Sends what goes without a wait, on the socket that is asked. None where the rest, or all, is for the kernel's ring.
     #[inline]
     pub(crate) fn send_at_once(&mut self, descriptor: RawFd, list: &mut SendList) -> Option<io::Result<()>> {
-        let is_asked = self.alone.held().is_some_and(|held| held.descriptor == descriptor);
-        if is_asked { self.send_without_ring(descriptor, list) } else { None }
+        if self.asks(descriptor) { self.send_without_ring(descriptor, list) } else { None }
     }
 
     fn send_without_ring(&mut self, descriptor: RawFd, list: &mut SendList) -> Option<io::Result<()>> {

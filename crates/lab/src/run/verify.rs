@@ -104,7 +104,7 @@ async fn check(
         }
         report.bytes += length;
         slot += count;
-        ring.yield_now().await;
+        ring.next_turn().await;
     }
     Ok(report)
 }

@@ -88,7 +88,7 @@ impl MemoryDisk {
             let done = step(at, left).await;
             (at, left) = (at + done, left - done);
             if left > 0 {
-                self.ring.yield_now().await;
+                self.ring.next_turn().await;
             }
         }
     }

@@ -212,7 +212,7 @@ pub(super) async fn erase(
         } else {
             // What was never written has nothing to give back. Looking keeps the core busy: others have their turn.
             offset += run.length;
-            core.ring.yield_now().await;
+            core.ring.next_turn().await;
         }
         done_bytes.store(offset, Ordering::Relaxed);
     }

@@ -105,7 +105,7 @@ impl Outgoing {
             };
             let Some(list) = self.changed.until(next).await else { return Ok(()) };
             let length = list.len();
-            self.since.set(Some(ring.turn_time()));
+            self.since.set(Some(ring.recent_time()));
             let (sent, list) = socket.send(list).await;
             self.since.set(None);
             self.bytes.set(self.bytes.get() - length);

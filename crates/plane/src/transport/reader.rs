@@ -191,7 +191,7 @@ impl Reader {
     }
 
     fn take(&mut self, chunk: Chunk) -> Result<(), Gone> {
-        self.last.set(self.ring.turn_time());
+        self.last.set(self.ring.recent_time());
         if std::mem::take(&mut self.frames) > 1 {
             self.inflow.several();
         }

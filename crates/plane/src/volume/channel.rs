@@ -144,6 +144,7 @@ impl Channel {
     }
 
     /// A request for `extent` is about to come. Only a hint, taken for small extents.
+    #[inline]
     pub fn expect(&self, verb: Verb, extent: Extent, soon: Soon) {
         if extent.length <= EXPECTED_BYTES {
             self.stack.borrow().expect(verb, extent, soon);

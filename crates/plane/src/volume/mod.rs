@@ -255,7 +255,7 @@ async fn larger_memory(
             new.submit(Request::write(offset, read.buffer)).await.result.expect("it is as large");
         }
         offset += run.length;
-        ring.yield_now().await;
+        ring.next_turn().await;
     }
     Ok(larger)
 }

@@ -373,7 +373,8 @@ fn a_turn_has_the_clock_of_the_end_of_the_wait_before_it() {
             until_held(&ring, &mut inflow).await;
             let (begun, asked) = (ring.activity().direct, ring.now());
             ping_pong(&mut inflow, 1).await;
-            let (came, now) = (ring.turn_time(), ring.now());
+            let (before, came, now) = (ring.recent_time(), ring.turn_time(), ring.now());
+            assert!(asked < before && before < came, "{:?} and {:?}", before - asked, came - asked);
             assert!(came.since(asked) >= PAUSE && came <= now, "{:?} of {:?}", came - asked, now - asked);
             assert!(ring.activity().direct > begun, "it was asked without the ring");
         }

@@ -197,7 +197,9 @@ pub(super) async fn connect_queue(
         recfmt: 0,
         qid,
         sqsize: entries - 1,
-        cattr: ConnectAttributes::empty(),
+        // A successful read needs no completion of its own then, where the controller agrees. Nobody here reads SQHD: there are
+        // never more commands under way than the queue has entries.
+        cattr: ConnectAttributes::DISABLE_SQ_FLOW_CONTROL,
         kato: if qid == 0 { kato.as_millis() as u32 } else { 0 },
     };
     let data = ConnectData {

@@ -106,7 +106,7 @@ fn what_takes_long_lets_others_have_their_turn() {
             ring.spawn(async move {
                 while !seen.get() {
                     counted.set(counted.get() + 1);
-                    clock.yield_now().await;
+                    clock.next_turn().await;
                 }
             });
             assert!(disk.submit(request).await.result.is_ok());

@@ -158,7 +158,7 @@ impl Connection {
 
     /// The rest of a request is awaited from now on.
     pub fn receiving(&self) {
-        self.last_received.set(self.ring.turn_time());
+        self.last_received.set(self.ring.recent_time());
         self.phase.set(Phase::Receiving);
     }
 

@@ -228,7 +228,7 @@ impl Transmission {
             self.channel.submit(Request::plain(verb, extent).with(flags)).await.result?;
             at += extent.length;
             if at < end {
-                self.connection.ring().yield_now().await;
+                self.connection.ring().next_turn().await;
             }
         }
         Ok(())
