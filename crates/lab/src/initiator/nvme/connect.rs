@@ -197,9 +197,7 @@ pub(super) async fn connect_queue(
         recfmt: 0,
         qid,
         sqsize: entries - 1,
-        // A successful read needs no completion of its own then, where the controller agrees. Nobody here reads SQHD: there are
-        // never more commands under way than the queue has entries.
-        cattr: ConnectAttributes::DISABLE_SQ_FLOW_CONTROL,
+        cattr: ConnectAttributes::empty(),
         kato: if qid == 0 { kato.as_millis() as u32 } else { 0 },
     };
     let data = ConnectData {
