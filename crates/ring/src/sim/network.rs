@@ -219,11 +219,10 @@ impl State {
         self.nodes[to].down || self.partitions.contains(&(from.min(to), from.max(to)))
     }
 
-    /// Lets the messages go on that can get through again.
+    /// Delivers the messages that can get through again: before those that arrive at this very moment, which were sent later.
     pub(super) fn release_held(&mut self) {
         for message in std::mem::take(&mut self.held) {
-            // At once: nothing sent later, which takes its time, can arrive before.
-            self.schedule(self.now, Event::Deliver(message));
+            self.deliver(message);
         }
     }
 

@@ -192,6 +192,34 @@ fn a_partition_holds_back_and_healing_lets_go_in_order() {
 }
 
 #[test]
+fn what_was_held_back_comes_before_what_arrives_when_it_is_let_go() {
+    let bytes: Vec<u8> = (0..64).collect();
+    for events in 1..100 {
+        let world = World::new(6);
+        world.configure(|settings| (settings.latency, settings.cut) = (ms(1)..ms(1), 1.0));
+        let (server, client) = (world.node("server"), world.node("client"));
+        let (serving, asking) = (server.reactor(), client.reactor());
+        let address = serve_echo(serving.ring(), server.at(0));
+        let ring = asking.ring().clone();
+        let socket =
+            world.block_on(&asking, async move { Socket::connect(&ring, address).await.unwrap() }).unwrap();
+        world.partition(&server, &client);
+        let (sender, sent) = (socket.clone(), list(&bytes));
+        asking.ring().spawn_later(async move { sender.send(sent).await.0.unwrap() });
+        // Its pieces arrive at one moment: it stops between any two of them, or when all have come.
+        let mut left = events;
+        let run = world.run_until(|| {
+            left -= 1;
+            left == 0
+        });
+        assert_eq!(run.is_ok(), left == 0);
+        world.heal(&server, &client);
+        let echoed = world.block_on(&asking, async move { receive_all(&socket, 64).await.0 });
+        assert_eq!(echoed.unwrap(), bytes, "healed after {events} events");
+    }
+}
+
+#[test]
 fn a_cut_resets_both_ends_and_lets_new_ones_be_made() {
     let world = World::new(3);
     let nodes = ["server", "client", "other"].map(|name| world.node(name));
