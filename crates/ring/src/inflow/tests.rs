@@ -1,6 +1,7 @@
 //! On the kernel and in the simulated world.
 
 use std::cell::Cell;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -359,6 +360,23 @@ fn who_asks_one_thing_at_a_time_is_asked_without_the_ring() {
         asked
     });
     assert_eq!(answers.join().unwrap(), asked);
+}
+
+#[test]
+fn who_is_asked_without_the_ring_is_asked_for_more_when_others_have_gone_on() {
+    let (address, answers) = answerer();
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        until_held(&ring, &mut inflow).await;
+        let waits_for_others = poll_fn(|context| {
+            let is_pending = pin!(inflow.next()).poll(context).is_pending();
+            Poll::Ready(is_pending && ring.0.executor.has_ready())
+        });
+        assert!(waits_for_others.await);
+    });
+    answers.join().unwrap();
 }
 
 #[test]
