@@ -102,11 +102,12 @@ impl Connector {
         &self.ring
     }
 
-    /// Draws digests, the depth of the queue and the way in which data is sent.
+    /// Draws digests, flow control, the depth of the queue and the way in which data is sent.
     #[must_use]
     pub fn varied(mut self, random: &mut fastrand::Rng) -> Connector {
         self.options.header_digest = random.bool();
         self.options.data_digest = random.bool();
+        self.options.without_flow_control = random.bool();
         self.options.depth = random.u32(2..16);
         // As the bursts of iSCSI, and not at the borders of anything.
         self.options.data_pdu = (512 << random.u32(0..10)) + 4 * random.u32(0..128);

@@ -70,11 +70,14 @@ pub fn run_beside_others(test: &str, scenario: Play, count: u64, threads: usize)
             let all: Vec<_> = (0..threads).map(|_| scope.spawn(move || scenario(seed))).collect();
             all.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
         });
-        let mut runs = played.into_iter().map(|run| {
+        let runs = played.into_iter().map(|run| {
             let run = run.unwrap_or_else(|_| panic!("{test}, seed {seed}: a panic, see above"));
             run.unwrap_or_else(|failure| panic!("{test}, seed {seed}: {failure}"))
         });
-        let first = runs.next().expect("there is at least one thread");
-        assert!(runs.all(|run| run == first), "{test}: seed {seed} gave two different runs at once");
+        let runs: Vec<_> = runs.collect();
+        assert!(
+            runs.iter().all(|run| *run == runs[0]),
+            "{test}: seed {seed} gave different runs at once: {runs:x?}"
+        );
     }
 }

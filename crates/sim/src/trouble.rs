@@ -16,6 +16,8 @@ pub enum Trouble {
     Attention,
     /// The node is stopping: it was not begun.
     Stopping,
+    /// The controller is being reset: it was not begun.
+    Resetting,
     /// These bytes cannot be read.
     Unreadable,
     /// There is no space for these bytes.
@@ -71,6 +73,7 @@ fn of_status(status: Status) -> Trouble {
     match status {
         Status::COMPARE_FAILURE => Trouble::Differs(None),
         Status::COMMAND_ABORT_REQUESTED => Trouble::Aborted,
+        Status::COMMAND_SEQUENCE_ERROR => Trouble::Resetting,
         Status::UNRECOVERED_READ_ERROR => Trouble::Unreadable,
         Status::CAPACITY_EXCEEDED => Trouble::NoSpace,
         Status::INTERNAL_ERROR => Trouble::Failed,

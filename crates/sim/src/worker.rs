@@ -94,6 +94,8 @@ struct Lane {
     sectors: u64,
     /// Everything that is acknowledged is durable.
     write_through: bool,
+    /// The host has begun to reset its controller.
+    resets: Rc<Cell<bool>>,
     random: fastrand::Rng,
 }
 
@@ -123,7 +125,8 @@ impl Worker {
 
     async fn work(&mut self, session: &Session) {
         let running = Rc::new((Cell::new(self.depth), Notify::new()));
-        let write_through = self.configure(session).await || self.is_durable;
+        let resets = Rc::new(Cell::new(false));
+        let write_through = self.configure(session, &resets).await || self.is_durable;
         for _ in 0..self.depth {
             let mut lane = Lane {
                 control: self.control.clone(),
@@ -133,6 +136,7 @@ impl Worker {
                 block: self.block,
                 sectors: self.sectors,
                 write_through,
+                resets: resets.clone(),
                 random: self.random.fork(),
             };
             let (running, ring) = (running.clone(), self.connector.ring().clone());
@@ -152,17 +156,22 @@ impl Worker {
     }
 
     /// What some NVMe hosts do with their controller: they switch its write cache off, which is told; they reset it in
-    /// the middle of everything.
-    async fn configure(&mut self, session: &Session) -> bool {
+    /// the middle of everything, which `resets` tells.
+    async fn configure(&mut self, session: &Session, resets: &Rc<Cell<bool>>) -> bool {
         let Session::Nvme(session) = session else { return false };
         let write_through = self.random.u8(0..4) == 0 && session.set_write_cache(false).await.is_ok();
         if self.random.u8(0..self.control.resets_one_of.get()) == 0 {
             let (session, control, nexus) = (session.clone(), self.control.clone(), self.session);
+            let resets = resets.clone();
             let ring = self.connector.ring().clone();
             let span = Duration::from_micros(self.random.u64(500..15_000));
             ring.clone().spawn_later(async move {
                 ring.sleep(span).await;
-                if session.lost().is_none() && !control.stop.get() && session.reset().await.is_ok() {
+                if session.lost().is_some() || control.stop.get() {
+                    return;
+                }
+                resets.set(true);
+                if session.reset().await.is_ok() {
                     control.history.borrow_mut().over(nexus);
                 }
             });
@@ -231,6 +240,7 @@ impl Lane {
         let expected = match trouble {
             Trouble::Gone | Trouble::Aborted | Trouble::Attention => return,
             Trouble::Stopping if self.control.stopping.get() => return,
+            Trouble::Resetting if self.resets.get() => return,
             other => (self.control.tolerance.borrow())(other, place, wish),
         };
         if expected {

@@ -63,6 +63,8 @@ pub struct OpenOptions {
     pub data_pdu: u32,
     /// NVMe: bytes of data that go along with a command at most, where the controller takes more; it asks for the others.
     pub in_capsule: u32,
+    /// NVMe: do without the flow control of queues; a successful read needs no completion of its own then.
+    pub without_flow_control: bool,
     /// Distinguishes sessions of one initiator; from the run's seed.
     pub session_id: u64,
     /// How long a command may take before its connection is given up.
@@ -82,6 +84,7 @@ impl Default for OpenOptions {
             depth: 128,
             data_pdu: u32::MAX,
             in_capsule: u32::MAX,
+            without_flow_control: false,
             session_id: 0,
             timeout: Duration::from_secs(30),
             null_size: 1 << 40,

@@ -193,11 +193,14 @@ pub(super) async fn connect_queue(
     kato: Duration,
     cntlid: Option<u16>,
 ) -> Result<u16, OpenError> {
+    let mut cattr = ConnectAttributes::empty();
+    cattr.set(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL, options.without_flow_control);
+
     let command = Connect {
         recfmt: 0,
         qid,
         sqsize: entries - 1,
-        cattr: ConnectAttributes::empty(),
+        cattr,
         kato: if qid == 0 { kato.as_millis() as u32 } else { 0 },
     };
     let data = ConnectData {

@@ -5,6 +5,7 @@ mod peer;
 use std::time::Duration;
 
 use ring::{Buffer, Options, Reactor, Ring};
+use wire::nvme::fabrics::ConnectAttributes;
 use wire::nvme::io::{BlockRange, DatasetRanges};
 use wire::nvme::tcp::{DigestFlags, FatalError, PduFlags, PduType, TermReq};
 
@@ -82,7 +83,8 @@ fn a_command_without_an_answer_ends_with_its_time() {
 fn input_in_many_pieces_comes_together() {
     for digests in [DigestFlags::empty(), DigestFlags::all()] {
         run(move |ring| async move {
-            let script = Script { digests, cpda: 3, ..Script::default() };
+            let attributes = ConnectAttributes::DISABLE_SQ_FLOW_CONTROL;
+            let script = Script { digests, cpda: 3, attributes, ..Script::default() };
             let session = peer::open(&ring, script, |mut peer: Peer| async move {
                 let (command, _) = peer.command().await;
                 let whole = data(99_840);

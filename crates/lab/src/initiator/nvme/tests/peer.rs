@@ -6,8 +6,8 @@ use ring::{Buffer, Listener, Ring, SendList, Socket};
 use wire::nvme::admin;
 use wire::nvme::admin::identify::*;
 use wire::nvme::fabrics::{
-    self, Capabilities, CommandType, Connect, ConnectData, ConnectResult, ControllerConfiguration, Property,
-    PropertyGet, PropertySet, Shutdown,
+    self, Capabilities, CommandType, Connect, ConnectAttributes, ConnectData, ConnectResult,
+    ControllerConfiguration, Property, PropertyGet, PropertySet, Shutdown,
 };
 use wire::nvme::tcp::*;
 use wire::nvme::{Command, Completion, NqnField, SglKind, Status};
@@ -41,6 +41,8 @@ pub struct Script {
     pub lingers: u32,
     pub fails: bool,
     pub depth: u32,
+    /// What the host is to say in Connect.
+    pub attributes: ConnectAttributes,
     pub timeout: Duration,
 }
 
@@ -60,6 +62,7 @@ impl Default for Script {
             lingers: 0,
             fails: false,
             depth: 8,
+            attributes: ConnectAttributes::empty(),
             timeout: Duration::from_secs(20),
         }
     }
@@ -98,6 +101,7 @@ pub async fn open<F: Future<Output = ()> + 'static>(
         let (command, data) = peer.command().await;
         let connect = Connect::of(&command);
         assert_eq!((connect.qid, u32::from(connect.sqsize)), (1, script.depth));
+        assert_eq!(connect.cattr, script.attributes);
         assert_eq!(ConnectData::decode(data.first_chunk().unwrap()).cntlid, 7);
         peer.end(&command, Status::SUCCESSFUL_COMPLETION, 7).await;
         then(peer).await;
@@ -110,6 +114,7 @@ pub async fn open<F: Future<Output = ()> + 'static>(
         depth: script.depth,
         data_pdu: script.data_pdu,
         in_capsule: script.along,
+        without_flow_control: script.attributes.contains(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL),
         timeout: script.timeout,
         ..OpenOptions::default()
     };
