@@ -125,7 +125,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// The next bytes, as many as have come; empty at the end of the stream.
+    /// The next bytes, as many as have come; empty at the end of the stream. Who gives up waiting may lose bytes that come
+    /// at this moment.
     pub async fn receive(&self) -> io::Result<Chunk> {
         let ring = self.0.ring();
         loop {

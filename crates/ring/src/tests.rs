@@ -1,7 +1,9 @@
 //! The reactor on the real kernel.
 
 use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use super::*;
@@ -198,6 +200,25 @@ fn an_abandoned_receive_gives_its_buffer_back() {
         client.send(list).await.0.unwrap();
         let chunk = ring.timeout(Duration::from_secs(5), server.receive()).await.unwrap().unwrap();
         assert_eq!(&*chunk, b"still there");
+    });
+}
+
+#[test]
+fn a_receive_that_was_given_up_before_it_was_handed_over_takes_nothing() {
+    run(|ring| async move {
+        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        for _ in 0..10 {
+            let mut given_up = Box::pin(server.receive());
+            poll_fn(|context| Poll::Ready(assert!(given_up.as_mut().poll(context).is_pending()))).await;
+            drop(given_up);
+            let mut list = SendList::new();
+            list.push_bytes(b"for the next one");
+            client.send(list).await.0.unwrap();
+            let chunk = ring.timeout(Duration::from_secs(5), server.receive()).await;
+            assert_eq!(&*chunk.expect("nobody has taken it").unwrap(), b"for the next one");
+        }
     });
 }
 

@@ -186,8 +186,16 @@ impl Uring {
     }
 
     pub(crate) fn cancel(&mut self, key: OpKey) {
-        if self.alone.held().is_some_and(|held| held.key == key) {
+        let is_held = self.alone.held().is_some_and(|held| held.key == key);
+        // Handed over together with what cancels it, it would take what has come before that.
+        let waiting = self.receives.iter().position(|entry| entry.get_user_data() == key.to_bits());
+        if is_held {
             self.alone.let_go();
+        }
+        if let Some(place) = waiting {
+            self.receives.remove(place);
+        }
+        if is_held || waiting.is_some() {
             self.done.push((key, Completion { result: -libc::ECANCELED, flags: 0, more: false }));
             return;
         }
