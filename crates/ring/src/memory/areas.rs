@@ -15,35 +15,32 @@ pub(super) const FEW: usize = 16;
 
 /// The huge pages of a memory, by number.
 pub(super) struct Areas {
-    /// Bytes of the first one that lie before the memory.
-    skew: usize,
     length: usize,
     /// A bit for each that is ready; none where all count as ready.
     ready: Box<[AtomicU64]>,
 }
 
 impl Areas {
-    /// Of `length` bytes at an address, of which none have been touched.
-    pub(super) fn new(address: usize, length: usize, has_huge_pages: bool) -> Areas {
-        let skew = address % HUGE_PAGE;
-        let count = (skew + length).div_ceil(HUGE_PAGE);
+    /// Of `length` bytes, the first one that of a huge page, of which none have been touched.
+    pub(super) fn new(length: usize, has_huge_pages: bool) -> Areas {
+        let count = length.div_ceil(HUGE_PAGE);
         let is_tracked = count >= FEW && has_huge_pages;
         let words = if is_tracked { count.div_ceil(64) } else { 0 };
         // Those behind the last one are ready.
         let beyond = |word: usize| u64::MAX.checked_shl((count - word * 64) as u32).unwrap_or(0);
-        Areas { skew, length, ready: (0..words).map(|word| AtomicU64::new(beyond(word))).collect() }
+        Areas { length, ready: (0..words).map(|word| AtomicU64::new(beyond(word))).collect() }
     }
 
     /// The area of a byte.
     #[inline]
-    pub(super) fn of(&self, at: usize) -> usize {
-        self.skew.wrapping_add(at) / HUGE_PAGE
+    pub(super) fn of(at: usize) -> usize {
+        at / HUGE_PAGE
     }
 
     /// The bytes of an area, of those of the memory.
     pub(super) fn bytes(&self, area: usize) -> Range<usize> {
         let begin = area * HUGE_PAGE;
-        begin.saturating_sub(self.skew)..(begin + HUGE_PAGE - self.skew).min(self.length)
+        begin..(begin + HUGE_PAGE).min(self.length)
     }
 
     #[inline]
@@ -55,7 +52,7 @@ impl Areas {
     /// Whether all of `first..=last` is ready. What lies outside is.
     #[inline]
     pub(super) fn is_ready(&self, first: usize, last: usize) -> bool {
-        let (area, last) = (self.of(first), self.of(last));
+        let (area, last) = (Areas::of(first), Areas::of(last));
         self.has(area) && (area == last || self.first_unready(area + 1, last).is_none())
     }
 

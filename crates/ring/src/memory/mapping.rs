@@ -2,11 +2,12 @@
 
 use std::io;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
-use super::Entry;
+use super::{Entry, HUGE_PAGE, PAGE};
 
 /// What all zeroes are a valid value of, and what several cores may use.
 pub(super) trait Zero: Sync {}
@@ -54,6 +55,25 @@ impl<T: Zero> Mapping<T> {
 }
 
 impl Mapping<u8> {
+    /// `count` zeroes, more than none, from the begin of a huge page on: what is done by huge pages is done at the same
+    /// places of each memory.
+    pub(super) fn aligned(count: usize) -> io::Result<Mapping<u8>> {
+        let whole = Mapping::<u8>::new(count.checked_add(HUGE_PAGE).ok_or(io::ErrorKind::OutOfMemory)?)?;
+        let whole = ManuallyDrop::new(whole);
+        let before = whole.base.align_offset(HUGE_PAGE);
+        let end = (before + count).next_multiple_of(PAGE);
+        let after = whole.count.next_multiple_of(PAGE) - end;
+        // SAFETY: within the mapping.
+        let (base, behind) = unsafe { (whole.base.add(before), whole.base.add(end)) };
+        for (part, length) in [(whole.base, before), (behind, after)] {
+            if length > 0 {
+                // SAFETY: whole pages of a mapping that nobody uses yet. What cannot be given up stays, untouched.
+                unsafe { libc::munmap(part.as_ptr().cast(), length) };
+            }
+        }
+        Ok(Mapping { base, count, _owned: PhantomData })
+    }
+
     /// The bytes, which nobody may touch but under the rules of `Memory`.
     pub(super) fn pointer(&self) -> *mut u8 {
         self.base.as_ptr()

@@ -147,7 +147,7 @@ impl Memory {
         let pages = length.div_ceil(PAGE);
         let frames = pages.checked_add(LENDERS * LENT_PAGES).filter(|frames| *frames < LEFT as usize);
         let frames = frames.ok_or(io::ErrorKind::OutOfMemory)?;
-        let data = Mapping::<u8>::new(frames * PAGE)?;
+        let data = Mapping::<u8>::aligned(frames * PAGE)?;
         data.advise_huge_pages();
         let entries = Mapping::<Entry>::new(frames)?;
         // Of a small volume they would take more than it has.
@@ -155,7 +155,7 @@ impl Memory {
             entries.advise_huge_pages();
         }
         Ok(Memory {
-            areas: Areas::new(data.pointer() as usize, length, areas::has_huge_pages()),
+            areas: Areas::new(length, areas::has_huge_pages()),
             data,
             length,
             ways: Ways::of_memory(length as u64),
@@ -192,7 +192,7 @@ impl Memory {
     /// was one.
     pub async fn make_ready(self: &Arc<Memory>, ring: &Ring, offset: u64, length: usize) -> bool {
         let Some((at, end)) = self.range(offset, length).filter(|(at, end)| at < end) else { return false };
-        let Some(area) = self.areas.first_unready(self.areas.of(at), self.areas.of(end - 1)) else {
+        let Some(area) = self.areas.first_unready(Areas::of(at), Areas::of(end - 1)) else {
             return false;
         };
         let bytes = self.areas.bytes(area);
@@ -439,7 +439,7 @@ impl Memory {
     pub fn discard(&self, offset: u64, length: u64) -> u64 {
         let length = usize::try_from(length).expect("a length within the memory");
         let (start, end) = self.range(offset, length).expect("a range within the memory");
-        let end = end.min(self.areas.bytes(self.areas.of(start)).end);
+        let end = end.min(self.areas.bytes(Areas::of(start)).end);
         let pages = start / PAGE..end.div_ceil(PAGE);
         if !pages.clone().any(|page| self.is_written((page * PAGE) as u64)) {
             return (end - start) as u64;
@@ -487,7 +487,7 @@ impl Memory {
             unsafe { ptr::write_bytes(self.frame(frames.start), 0, bytes) };
         } else if bytes == HUGE_PAGE && at + bytes <= self.length {
             // Most likely an area in its own frames: all of it has to be made ready again.
-            self.areas.set(self.areas.of(at), false);
+            self.areas.set(Areas::of(at), false);
         }
     }
 

@@ -80,8 +80,25 @@ fn discards_of_any_length_leave_all_else_as_it_was() {
 /// Of a system that gives huge pages, whatever this one does.
 fn of_huge_pages(bytes: usize) -> Arc<Memory> {
     let mut memory = Memory::new(bytes as u64).unwrap();
-    memory.areas = Areas::new(memory.data.pointer() as usize, bytes, true);
+    memory.areas = Areas::new(bytes, true);
     Arc::new(memory)
+}
+
+/// A simulated node went another way, where its memory lay across a border of huge pages.
+#[test]
+fn how_work_is_split_does_not_hang_on_where_a_memory_lies() {
+    for pages in [1, 16, 511, 512, 600, 5000] {
+        let memories = [(); 4].map(|()| Arc::new(Memory::new((pages * PAGE) as u64).unwrap()));
+        for memory in memories {
+            assert_eq!(memory.data.pointer().addr() % HUGE_PAGE, 0, "{pages} pages");
+            assert_eq!(
+                discard(&memory, 0, pages * PAGE),
+                (pages * PAGE).div_ceil(HUGE_PAGE),
+                "{pages} pages"
+            );
+            memory.write((pages * PAGE) as u64 - 1, b"x");
+        }
+    }
 }
 
 /// How many bytes of a range the system has given.
@@ -100,7 +117,7 @@ fn memory_is_made_ready_an_area_at_a_time_and_nothing_beside_it() {
     reactor.block_on(async move {
         let memory = of_huge_pages(64 << 20);
         let at = 5 * HUGE_PAGE + 123;
-        let area = memory.areas.bytes(memory.areas.of(at));
+        let area = memory.areas.bytes(Areas::of(at));
         let (before, after) = (area.start - HUGE_PAGE..area.start, area.end..area.end + HUGE_PAGE);
         assert!(area.contains(&at) && area.len() == HUGE_PAGE && !memory.is_ready(at as u64, 1));
         memory.write(at as u64 + 8192, b"what is there stays");
@@ -128,11 +145,11 @@ fn memory_is_made_ready_an_area_at_a_time_and_nothing_beside_it() {
 #[test]
 fn a_whole_area_goes_back_in_one_step_and_is_to_be_made_ready_again() {
     let memory = of_huge_pages(64 << 20);
-    let first = memory.areas.bytes(memory.areas.of(HUGE_PAGE));
+    let first = memory.areas.bytes(Areas::of(HUGE_PAGE));
     let areas = [0, 1, 2].map(|area| first.start + area * HUGE_PAGE..first.end + area * HUGE_PAGE);
     memory.write(first.start as u64, &vec![7; 3 * HUGE_PAGE]);
     for area in &areas {
-        memory.areas.set(memory.areas.of(area.start), true);
+        memory.areas.set(Areas::of(area.start), true);
     }
     // Of the third one a page is left.
     let steps = discard(&memory, first.start, 3 * HUGE_PAGE - PAGE);
