@@ -17,7 +17,7 @@ DEB_PACKAGES := gcc libc6-dev binutils dpkg-dev lintian systemd util-linux
 # What the side-by-side needs: the other servers, and the clients that are not ours.
 PEER_PACKAGES := gcc libc6-dev tgt istgt nbdkit qemu-utils libiscsi-bin fio util-linux libisal2
 
-.PHONY: help run build deb deb-test test test-deps fuzz sim counts bench-peers fmt lint doc clean-data
+.PHONY: help run build deb deb-test test test-deps fuzz sim sanitize counts bench-peers fmt lint doc clean-data
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,12 @@ sim: export FELS_SEEDS ?= 100000
 sim: ## play the simulated world's scenarios with many seeds (FELS_SEEDS=100000 of each)
 	@.ci/need gcc libc6-dev
 	cargo test --release --package sim -- --nocapture
+
+# About a quarter of an hour. A seed that fails is played again without the sanitizer as `sim` says.
+sanitize: ## the tests of unsafe code, of the data plane and of the simulated world under AddressSanitizer
+	@.ci/need gcc libc6-dev
+	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
+	@.ci/sanitize
 
 # `make test` compares with them. Commit the file together with the change that moved the figures.
 counts: ## rewrite the committed instruction counts of the hot paths, bench/counts/figures.txt

@@ -9,6 +9,7 @@ use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{self, NonNull};
 
+use crate::KEEPS;
 use crate::memory::Lent;
 use crate::slab::{self, Slab};
 
@@ -89,7 +90,7 @@ impl Pool {
     /// Cuts another slab into blocks, if there may be one.
     fn cut(&mut self, class: u8) {
         let bytes = SMALLEST << class;
-        if bytes <= slab::LARGEST_PART && (self.slabs as usize) < slab::MOST {
+        if KEEPS && bytes <= slab::LARGEST_PART && (self.slabs as usize) < slab::MOST {
             let blocks = Slab::cut(self.slabs, bytes).map(|(data, slab)| Block::at(data, class, Some(slab)));
             self.free[class as usize].extend(blocks);
             self.slabs += 1;
@@ -102,7 +103,7 @@ impl Pool {
         let (class, is_cut) = unsafe { (block.as_ref().class, block.as_ref().slab.is_some()) };
         let bytes = SMALLEST << class;
         if !is_cut {
-            if self.kept + bytes > KEEP {
+            if !KEEPS || self.kept + bytes > KEEP {
                 return false;
             }
             self.kept += bytes;
@@ -396,6 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(sanitized, ignore = "nothing is kept")]
     fn buffers_are_aligned_and_used_again() {
         let buffer = Buffer::new(5000);
         let address = buffer.as_ptr();
@@ -408,6 +410,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(sanitized, ignore = "nothing is kept")]
     fn room_is_in_use_before_there_is_a_buffer() {
         let rooms = [0, 5000, 4096].map(Room::new);
         assert_eq!(in_use(), 8192 + 4096);
@@ -424,6 +427,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(sanitized, ignore = "nothing is kept")]
     fn what_is_beyond_the_slabs_is_memory_of_its_own() {
         let count = slab::MOST * slab::BYTES / slab::LARGEST_PART + 3;
         for _ in 0..2 {

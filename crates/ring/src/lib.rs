@@ -52,5 +52,9 @@ pub use ring::{Options, Reactor, Ring, Sleep, StartError};
 pub use send_list::{MAX_SEGMENTS, SendList};
 pub use socket::{Detached, Listener, Socket};
 
+/// Whether memory that was given back is kept for who wants some next; not where a sanitizer is to see who uses it after
+/// that.
+const KEEPS: bool = !cfg!(sanitized);
+
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,8 @@ use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::task::{Context, Poll};
 
+use crate::KEEPS;
+
 /// Blocks are so many whole cache lines as their value takes, and aligned to them: the futures of idle connections lie close
 /// to each other.
 const LINE: usize = 64;
@@ -50,7 +52,7 @@ fn layout(class: usize) -> Layout {
 fn class_of(value: Layout) -> Option<usize> {
     // What has no bytes has a line too: free blocks are chained.
     let class = value.size().div_ceil(LINE).max(1) - 1;
-    (class < MOST_LINES && value.align() <= LINE).then_some(class)
+    (KEEPS && class < MOST_LINES && value.align() <= LINE).then_some(class)
 }
 
 fn take(value: Layout) -> *mut u8 {
@@ -177,6 +179,7 @@ mod tests {
     use std::rc::Rc;
 
     #[test]
+    #[cfg_attr(sanitized, ignore = "nothing is kept")]
     fn memory_is_used_again() {
         let first = Pooled::new([1u8; 300]);
         let address = ptr::from_ref(&*first).cast::<u8>();

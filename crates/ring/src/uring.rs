@@ -569,6 +569,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(sanitized, ignore = "nothing is kept")]
     fn memory_is_told_of_once_and_moves_bytes_either_way() {
         let path = std::env::temp_dir().join(format!("fels-ring-known-{}", std::process::id()));
         let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
