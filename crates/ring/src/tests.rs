@@ -14,6 +14,13 @@ fn run<T: 'static, F: Future<Output = T> + 'static>(test: impl FnOnce(Ring) -> F
     reactor.block_on(test(ring))
 }
 
+/// Both ends of a connection.
+async fn connected(ring: &Ring) -> (Socket, Socket) {
+    let listener = Listener::bind(ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+    let client = Socket::connect(ring, listener.address().unwrap()).await.unwrap();
+    (client, listener.accept().await.unwrap().0)
+}
+
 #[test]
 fn a_task_runs_at_once_up_to_its_first_wait() {
     run(|ring| async move {
@@ -188,9 +195,7 @@ fn a_file_keeps_what_is_written() {
 #[test]
 fn an_abandoned_receive_gives_its_buffer_back() {
     run(|ring| async move {
-        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
-        let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
-        let (server, _) = listener.accept().await.unwrap();
+        let (client, server) = connected(&ring).await;
         for _ in 0..500 {
             let receive = ring.timeout(Duration::from_micros(1), server.receive());
             assert!(receive.await.is_none());
@@ -206,9 +211,7 @@ fn an_abandoned_receive_gives_its_buffer_back() {
 #[test]
 fn a_receive_that_was_given_up_before_it_was_handed_over_takes_nothing() {
     run(|ring| async move {
-        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
-        let client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
-        let (server, _) = listener.accept().await.unwrap();
+        let (client, server) = connected(&ring).await;
         for _ in 0..10 {
             let mut given_up = Box::pin(server.receive());
             let begun = poll_fn(|context| Poll::Ready(given_up.as_mut().poll(context))).await;

@@ -36,8 +36,7 @@ pub(crate) struct Uring {
     bell: OwnedFd,
     /// Reads and writes of files in this turn.
     transfers: usize,
-    /// Receives of this turn, and what cancels one. They go behind everything else: a receive that finds nothing yet
-    /// is not to keep an answer waiting.
+    /// Receives of this turn. They go behind everything else: one that finds nothing yet is not to keep an answer waiting.
     receives: Vec<squeue::Entry>,
     /// What has ended without the kernel's ring, to be passed on in the next turn.
     done: Vec<(OpKey, Completion)>,
@@ -185,21 +184,19 @@ impl Uring {
         is_known.then_some(number)
     }
 
+    /// Ends an operation. A receive that the kernel does not have yet is taken back: handed over together with what
+    /// cancels it, it would take what has come before that.
+    #[cold]
     pub(crate) fn cancel(&mut self, key: OpKey) {
-        let is_held = self.alone.held().is_some_and(|held| held.key == key);
-        // Handed over together with what cancels it, it would take what has come before that.
         let waiting = self.receives.iter().position(|entry| entry.get_user_data() == key.to_bits());
-        if is_held {
-            self.alone.let_go();
-        }
         if let Some(place) = waiting {
             self.receives.remove(place);
+        } else if self.alone.held().is_some_and(|held| held.key == key) {
+            self.alone.let_go();
+        } else {
+            return self.push(&opcode::AsyncCancel::new(key.to_bits()).build().user_data(NOBODY));
         }
-        if is_held || waiting.is_some() {
-            self.done.push((key, Completion { result: -libc::ECANCELED, flags: 0, more: false }));
-            return;
-        }
-        self.receives.push(opcode::AsyncCancel::new(key.to_bits()).build().user_data(NOBODY));
+        self.done.push((key, Completion { result: -libc::ECANCELED, flags: 0, more: false }));
     }
 
     /// Everything that is to be submitted comes into the queue. False when there is nothing.
@@ -510,7 +507,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_goes_before_a_receive_and_a_receive_before_its_end() {
+    fn an_answer_goes_before_a_receive_which_ends_when_it_is_given_up() {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut driver = Uring::new(&Options::default(), crate::remote::bell().unwrap()).unwrap();
         driver.turn(Wait::No, |_, _| {});
@@ -526,12 +523,18 @@ mod tests {
             driver.turn(Wait::Forever, |key, completion| done.push((key, completion.result)));
         }
         assert_eq!(done, [(send, 6), (receive, 6)], "sent first, the receive finds it");
-        driver.submit(given_up, Operation::Receive, ours.as_raw_fd(), &mut Keep::Nothing);
-        driver.cancel(given_up);
-        let mut result = 0;
-        driver.turn(Wait::For(Duration::from_secs(5)), |_, completion| result = completion.result);
-        assert_eq!(result, -libc::ECANCELED);
-        assert!(!driver.look(Duration::ZERO, || false).found, "nothing is left over");
+        for is_handed_over in [false, true] {
+            driver.submit(given_up, Operation::Receive, ours.as_raw_fd(), &mut Keep::Nothing);
+            if is_handed_over {
+                driver.turn(Wait::No, |_, _| unreachable!("there is nothing to receive"));
+            }
+            driver.cancel(given_up);
+            assert_eq!(driver.kernel.submission().len(), usize::from(is_handed_over));
+            let mut result = 0;
+            driver.turn(Wait::For(Duration::from_secs(5)), |_, completion| result = completion.result);
+            assert_eq!(result, -libc::ECANCELED);
+            assert!(!driver.look(Duration::ZERO, || false).found, "nothing is left over");
+        }
     }
 
     #[test]

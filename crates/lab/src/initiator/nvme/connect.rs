@@ -195,7 +195,6 @@ pub(super) async fn connect_queue(
 ) -> Result<u16, OpenError> {
     let mut cattr = ConnectAttributes::empty();
     cattr.set(ConnectAttributes::DISABLE_SQ_FLOW_CONTROL, options.without_flow_control);
-
     let command = Connect {
         recfmt: 0,
         qid,
