@@ -212,14 +212,16 @@ impl Clients<'_> {
     }
 }
 
-/// What was spent in the span of `length` in which the clients were the busiest: opening sessions and closing them may take
-/// longer than the measurement, and no client says when it begins.
+/// What was spent in the span of `length` in which the clients and the server together were the busiest: opening sessions and
+/// closing them may take longer than the measurement, and no client says when it begins. The clients alone would not
+/// do: several that start on one core keep it busier than when they wait for a server in turn.
 fn busiest(readings: &[Reading], length: Duration, ticks_per_second: f64) -> Option<Spent> {
     let spans = readings.iter().enumerate().filter_map(|(index, begin)| {
         let end = readings[index..].iter().find(|reading| reading.at.duration_since(begin.at) >= length)?;
         Some(end.since(begin, ticks_per_second))
     });
-    spans.max_by(|one, other| (one.clients_s / one.wall_s).total_cmp(&(other.clients_s / other.wall_s)))
+    let busy = |spent: &Spent| (spent.clients_s + spent.server_s) / spent.wall_s;
+    spans.max_by(|one, other| busy(one).total_cmp(&busy(other)))
 }
 
 /// What a job of fio is, without its engine and its file.
@@ -289,11 +291,25 @@ mod tests {
         let begun = Instant::now();
         // Two seconds of opening, one of work, half of closing.
         let run_ms = |ms: u64| ms.clamp(2000, 3000) - 2000;
-        let reading = |ms: u64| Reading::of_client(begun + Duration::from_millis(ms), run_ms(ms));
+        let reading = |ms: u64| Reading::of_two(begun + Duration::from_millis(ms), 0, run_ms(ms));
         let readings: Vec<Reading> = (0..=3500).step_by(50).map(reading).collect();
         let spent = busiest(&readings, Duration::from_millis(750), 100.0).unwrap();
         assert!((spent.clients_s / spent.wall_s - 1.0).abs() < 1e-6, "{spent:?}");
         assert!(busiest(&readings, Duration::from_secs(4), 100.0).is_none());
+    }
+
+    #[test]
+    fn clients_that_are_busier_when_they_start_are_measured_while_the_server_works() {
+        let begun = Instant::now();
+        // A second in which the clients start; then they wait for the server for a fifth of the time.
+        let reading = |ms: u64| {
+            let work = ms.max(1000) - 1000;
+            let clients = ms.min(1000) + work * 4 / 5;
+            Reading::of_two(begun + Duration::from_millis(ms), work / 2, clients)
+        };
+        let readings: Vec<Reading> = (0..=2000).step_by(50).map(reading).collect();
+        let spent = busiest(&readings, Duration::from_millis(750), 100.0).unwrap();
+        assert!((spent.server_s / spent.wall_s - 0.5).abs() < 1e-6, "{spent:?}");
     }
 
     #[test]

@@ -89,11 +89,12 @@ pub struct Spent {
 }
 
 impl Reading {
-    /// A reading of clients alone, for tests: one process with one thread.
+    /// A reading for tests: a server and a client of one thread each.
     #[cfg(test)]
-    pub fn of_client(at: std::time::Instant, run_ms: u64) -> Self {
-        let client = Process { threads: HashMap::from([(1, run_ms * 1_000_000)]), ticks: run_ms / 10 };
-        Self { at, server: Vec::new(), clients: vec![client], machine: (0, 0) }
+    pub fn of_two(at: std::time::Instant, server_ms: u64, client_ms: u64) -> Self {
+        let [server, client] = [server_ms, client_ms]
+            .map(|ms| Process { threads: HashMap::from([(1, ms * 1_000_000)]), ticks: ms / 10 });
+        Self { at, server: vec![server], clients: vec![client], machine: (0, 0) }
     }
 
     /// Reads the counters.
