@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::client::{Request, Window, fio_arguments};
+use crate::client::{Clients, Request, Window, fio_arguments};
 use crate::cpu::resident_kib;
 use crate::error::Error;
 use crate::idle;
@@ -35,6 +35,8 @@ const SHARED_BYTES: u64 = 512 << 20;
 const SMALL_BYTES: u64 = 256 << 10;
 /// Bytes of the file on the disk.
 const FILE_BYTES: u64 = 1 << 30;
+/// Seconds before each window of a file: each server and its client are new, and take a second to learn how long to look.
+const FILE_WARM_UP_S: f64 = 2.0;
 
 /// Measures a row that is not [`Kind::Closed`] or [`Kind::Tail`].
 pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Error> {
@@ -44,7 +46,8 @@ pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Er
     };
     let rounds = bed.options.rounds().min(MOST_ROUNDS);
     match row.kind {
-        Kind::Shards => shards(bed, outcome, row, &ours, &binary, rounds),
+        // The bar is of a few hundredths.
+        Kind::Shards => shards(bed, outcome, row, &ours, &binary, bed.options.rounds()),
         Kind::Idle => idle::measure(bed, outcome, row, &ours, &binary),
         // Its windows are long, and the bar is of a hundredth.
         Kind::Monitoring => monitoring::measure(bed, outcome, row, &ours, &binary, bed.options.rounds()),
@@ -185,6 +188,7 @@ fn file(
     binary: &Path,
     rounds: u32,
 ) -> Result<(), Error> {
+    let bed = &Bed { clients: Clients { warm_up_s: FILE_WARM_UP_S, ..bed.clients }, ..*bed };
     let directory = fs::canonicalize(&bed.options.disk)
         .map_err(Error::io(format!("cannot use {} (see --disk)", bed.options.disk.display())))?;
     let disk = DiskFile(directory.join(format!("fels-bench-{}.img", std::process::id())));

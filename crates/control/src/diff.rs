@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use plane::portals::Portals;
 use plane::volume::Limits;
+use ring::BusyPoll;
 
 use crate::config::{Backing, Config, Member, Pool, Volume};
 use crate::numbers::{number, renumbered};
@@ -425,10 +426,12 @@ fn notices(steps: &mut Vec<Step>, running: &Config, wished: &Config) {
         steps.push(Step::Note("limits, and who is told, as they are written in [[alert]] now".to_owned()));
     }
     if running.busy_poll != wished.busy_poll {
-        steps.push(Step::Note(if wished.busy_poll.is_zero() {
-            "shards without work sleep at once".to_owned()
-        } else {
-            format!("shards without work look for some for {} us at most", wished.busy_poll.as_micros())
+        steps.push(Step::Note(match wished.busy_poll {
+            BusyPoll::Auto => "shards without work look for some as long as it pays".to_owned(),
+            BusyPoll::Most(span) if span.is_zero() => "shards without work sleep at once".to_owned(),
+            BusyPoll::Most(span) => {
+                format!("shards without work look for some for {} us at most", span.as_micros())
+            }
         }));
     }
 }

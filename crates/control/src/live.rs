@@ -11,6 +11,7 @@ use plane::live::{Bytes, Live as PlaneLive, LiveError as PlaneError};
 use plane::pool::{Assembled, Handle, Pools};
 use plane::portals::Portals;
 use plane::shard::{Peers, Shard};
+use ring::BusyPoll;
 use tokio::sync::oneshot;
 
 use crate::config::{Backing, Config, Pool, Volume};
@@ -55,7 +56,7 @@ pub trait Live: Send + Sync {
     fn listen<'a>(&'a self, wished: &'a Config) -> Answer<'a, Portals>;
 
     /// Lets shards without work look for some for so long at most from now on.
-    fn busy_poll(&self, span: Duration);
+    fn busy_poll(&self, busy_poll: BusyPoll);
 }
 
 /// Why the data plane did not do it.
@@ -225,9 +226,9 @@ impl Live for Plane {
         })
     }
 
-    fn busy_poll(&self, span: Duration) {
+    fn busy_poll(&self, busy_poll: BusyPoll) {
         for index in 0..self.peers.count() {
-            self.peers.tell(index, move |shard| shard.ring().set_look(span));
+            self.peers.tell(index, move |shard| shard.ring().set_busy_poll(busy_poll));
         }
     }
 }

@@ -106,7 +106,7 @@ pub fn start(store: Store, document: Document) -> Result<Node, StartError> {
     let may_grow = |name: &str| pending.grown.iter().any(|grown| grown.volume == name);
     let mut plan = plan(config, data.node_id(), may_grow);
     joining::add(&pending, &mut plan.pools);
-    let options = Options { look: config.busy_poll, ..Options::default() };
+    let options = Options { busy_poll: config.busy_poll, ..Options::default() };
     let (peers, mails) = Peers::new(config.shards);
     let mut mails = mails.into_iter();
     let (tell_prepared, prepared) = mpsc::channel();

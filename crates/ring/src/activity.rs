@@ -13,6 +13,8 @@ pub struct Activity {
     pub enters: u64,
     /// Those of them in which the core may have slept.
     pub sleeps: u64,
+    /// Bytes received, sent, read and written, as far as their operations have ended (and the numbers of accepted descriptors).
+    pub moved: u64,
     /// Receives that brought something, and sends, by system calls of their own: those of a connection that is alone.
     pub direct: u64,
     /// Times that it broke step with a peer that works in turn with it ([`crate::Ring::break_step`]).

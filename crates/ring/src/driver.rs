@@ -122,6 +122,14 @@ impl Driver {
         }
     }
 
+    /// See [`Activity::moved`].
+    pub(crate) fn moved(&self) -> u64 {
+        match self {
+            Driver::Kernel(uring) => uring.borrow().activity.moved,
+            Driver::Simulated(_) => 0,
+        }
+    }
+
     pub(crate) fn activity(&self) -> Activity {
         match self {
             Driver::Kernel(uring) => uring.borrow().activity,

@@ -20,7 +20,7 @@ use crate::handle::Handle;
 use crate::lockstep::Lockstep;
 use crate::memory::Memory;
 use crate::op::{Abandoned, Came, Completion, Keep, OpKey, Operation, Orphan, Outcome, Table};
-use crate::patience::Patience;
+use crate::patience::{BusyPoll, Patience};
 use crate::pooled::PooledFuture;
 use crate::remote::{Remote, bell, enter};
 use crate::task::Executor;
@@ -47,8 +47,8 @@ pub struct Options {
     /// Bytes of each.
     pub receive_buffer_bytes: usize,
     /// How long the core looks for completions at most before it sleeps, when the last gaps say that this is likely
-    /// to pay. Zero: it always sleeps at once.
-    pub look: Duration,
+    /// to pay.
+    pub busy_poll: BusyPoll,
 }
 
 impl Default for Options {
@@ -57,8 +57,7 @@ impl Default for Options {
             entries: 1024,
             receive_buffers: 64,
             receive_buffer_bytes: 128 << 10,
-            // About what a sleep and a wake-up across cores cost on a virtual machine.
-            look: Duration::from_micros(60),
+            busy_poll: BusyPoll::default(),
         }
     }
 }
@@ -121,11 +120,11 @@ impl Reactor {
         let uring = Uring::new(options, ours)?;
         let (id, remote) = Remote::register(Some(theirs));
         let driver = Driver::Kernel(RefCell::new(uring));
-        Ok(Reactor::with_driver(Executor::new(id, remote), driver, options.look))
+        Ok(Reactor::with_driver(Executor::new(id, remote), driver, options.busy_poll))
     }
 
-    pub(crate) fn with_driver(executor: Executor, driver: Driver, look: Duration) -> Reactor {
-        let patience = RefCell::new(Patience::new(look));
+    pub(crate) fn with_driver(executor: Executor, driver: Driver, busy_poll: BusyPoll) -> Reactor {
+        let patience = RefCell::new(Patience::new(busy_poll));
         Reactor {
             ring: Ring(Rc::new(Inner {
                 executor,
@@ -237,7 +236,9 @@ impl Ring {
         }
         let looked = look.map_or(Duration::ZERO, |look| look.lasted);
         self.look(left.map_or(Wait::Forever, |left| Wait::For(left.saturating_sub(looked))));
-        patience.learn(inner.driver.now().since(start), !most.is_zero(), false);
+        let now = inner.driver.now();
+        patience.learn(now.since(start), !most.is_zero(), false);
+        patience.weigh(now, now.since(start), inner.driver.moved());
     }
 
     /// Takes in what a look has found; the wait that it has ended began at `begin`.
@@ -261,7 +262,9 @@ impl Ring {
         let inner = &self.0;
         let Some(Waited { begin, span, for_others }) = inner.waited.take() else { return };
         inner.driver.count_look(span, true);
-        inner.patience.borrow_mut().learn(span, true, true);
+        let mut patience = inner.patience.borrow_mut();
+        patience.learn(span, true, true);
+        patience.weigh(begin + span, span, inner.driver.moved());
         let mut lockstep = inner.lockstep.borrow_mut();
         if for_others {
             lockstep.forget();
@@ -326,9 +329,14 @@ impl Ring {
         self.0.driver.holds()
     }
 
-    /// Looks for so long at most from now on, see [`Options::look`].
-    pub fn set_look(&self, span: Duration) {
-        self.0.patience.borrow_mut().set_limit(span);
+    /// See [`Options::busy_poll`]; what was learnt is forgotten.
+    pub fn set_busy_poll(&self, busy_poll: BusyPoll) {
+        *self.0.patience.borrow_mut() = Patience::new(busy_poll);
+    }
+
+    /// How long the core looks at most now.
+    pub fn busy_poll(&self) -> Duration {
+        self.0.patience.borrow().limit()
     }
 
     /// Waits until `deadline`.

@@ -311,6 +311,7 @@ impl Uring {
                 }
                 _ => brought.others += 1,
             }
+            self.activity.moved += u64::try_from(result).unwrap_or(0);
             complete(key, Completion { result, flags, more });
         }
         self.brought = brought;
@@ -353,6 +354,7 @@ impl Uring {
             Err(code) => Completion { result: -code, flags: 0, more: false },
         };
         self.activity.direct += u64::from(completion.more);
+        self.activity.moved += u64::try_from(completion.result).unwrap_or(0);
         self.alone.answered();
         if !completion.more {
             self.alone.let_go();
@@ -395,6 +397,7 @@ impl Uring {
             return (!is_to_wait).then_some(Err(error));
         };
         self.activity.direct += 1;
+        self.activity.moved += count as u64;
         list.note_gone(count);
         (list.left() == 0).then_some(Ok(()))
     }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use super::*;
 use crate::config::{Backing, Volume};
@@ -11,6 +10,7 @@ use crate::live::{Answer, LiveError};
 use crate::store::PENDING_FILE;
 use crate::store::files::new_name;
 use crate::store::pending::{Bytes, Place};
+use ring::BusyPoll;
 use serde_json::json;
 
 /// A data plane that does at once what it is asked, unless it is to fail.
@@ -125,8 +125,8 @@ impl Live for Fake {
         })
     }
 
-    fn busy_poll(&self, span: Duration) {
-        self.ask("look for", &format!("{span:?}")).unwrap();
+    fn busy_poll(&self, busy_poll: BusyPoll) {
+        self.ask("look for", &format!("{busy_poll:?}")).unwrap();
     }
 
     fn destroyed_on(&self, pool: &str) -> Vec<String> {
@@ -519,7 +519,7 @@ fn shards_are_told_at_once_how_long_to_look_for_work() {
     let bed = bed("busy_poll = \"60us\"\n");
     let longer = bed.text().replace("60us", "250us");
     bed.change(Edit::Whole(longer.clone())).unwrap();
-    assert_eq!(bed.live.asked(), ["look for 250µs"]);
+    assert_eq!(bed.live.asked(), ["look for Most(250µs)"]);
     let state = bed.administration.state();
     assert_eq!(state.running, state.document.config, "nothing waits for a start");
     bed.change(Edit::Whole(format!("{longer}monitoring = false\n"))).unwrap();

@@ -159,11 +159,12 @@ fn a_shard_tells_how_it_waits() {
         sleeps: 2,
         direct: 6,
         steps_broken: 7,
+        moved: 8,
         looked: Duration::from_millis(1500),
         looked_in_vain: Duration::from_millis(250),
     };
     let mut snapshot = Snapshot::new(0, Duration::ZERO);
-    let shard = CoreFigures { index: 1, activity, buffer_bytes: 4096 };
+    let shard = CoreFigures { index: 1, activity, buffer_bytes: 4096, busy_poll: Duration::from_micros(500) };
     super::shards::add(&mut snapshot, &[shard]);
     let number = |family, labels: &[&str]| number(&snapshot, family, labels);
     assert_eq!(number(&table::RING_SUBMISSIONS, &["1"]), Some(5.0));
@@ -174,6 +175,7 @@ fn a_shard_tells_how_it_waits() {
     assert_eq!(number(&table::RING_STEPS_BROKEN, &["1"]), Some(7.0));
     assert_eq!(number(&table::BUSY_POLL, &["1", "found"]), Some(1.5));
     assert_eq!(number(&table::BUSY_POLL, &["1", "vain"]), Some(0.25));
+    assert_eq!(number(&table::BUSY_POLL_MOST, &["1"]), Some(0.0005));
     assert_eq!(number(&table::SHARD_BUFFERS, &["1"]), Some(4096.0));
 }
 

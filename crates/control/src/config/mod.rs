@@ -50,9 +50,9 @@ pub use source::{field_at, without_secrets};
 pub use volume::{Backing, IQN_PREFIX, Volume};
 pub(crate) use volume::{is_device, lexical};
 
+use ring::BusyPoll;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 use toml::de::DeTable;
 
 /// A configuration file larger than this is refused unread: ten thousand volumes take about 2 MiB.
@@ -66,7 +66,7 @@ pub struct Config {
     /// Shards, one thread and one ring each, 1 to 64.
     pub shards: usize,
     /// How long a shard without work looks for some at most before it sleeps, 0 to 10 ms.
-    pub busy_poll: Duration,
+    pub busy_poll: BusyPoll,
     /// Whether it measures itself, which history, graphs and limits live on.
     pub monitoring: bool,
     /// The iSCSI target.

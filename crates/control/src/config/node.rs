@@ -13,6 +13,7 @@ use super::pool::{self, ReadPool};
 use super::table::Table;
 use super::volume::{self, ReadVolume};
 use super::{Config, Machine};
+use ring::BusyPoll;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeTable;
@@ -103,7 +104,7 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) struct Root {
     pub data: PathBuf,
     pub shards: usize,
-    pub busy_poll: Duration,
+    pub busy_poll: BusyPoll,
     pub monitoring: bool,
     pub iscsi: ReadIscsi,
     pub nbd: Option<ReadNbd>,
@@ -133,9 +134,13 @@ impl Root {
         let busy_poll = table
             .value("busy_poll")
             .and_then(|value| {
-                value.duration(problems, "a time from 0 to 10ms", Duration::ZERO..=MAX_BUSY_POLL)
+                if value.is("auto") {
+                    return Some(BusyPoll::Auto);
+                }
+                let takes = "`\"auto\"`, or a time from 0 to 10ms";
+                value.duration(problems, takes, Duration::ZERO..=MAX_BUSY_POLL).map(BusyPoll::Most)
             })
-            .unwrap_or(ring::Options::default().look);
+            .unwrap_or_default();
         let monitoring = table.value("monitoring").and_then(|value| value.boolean(problems)).unwrap_or(true);
         let iscsi = iscsi::read(problems, table.value("iscsi"));
         let nbd = nbd::read(problems, table.value("nbd"), &data);

@@ -258,6 +258,11 @@ impl<'t> Value<'t> {
         }
     }
 
+    /// Whether it is this word.
+    pub fn is(&self, word: &str) -> bool {
+        matches!(self.node.get_ref(), DeValue::String(text) if text == word)
+    }
+
     /// A time: an integer of seconds, or a string such as `"15s"`; zero only where `range` has it.
     pub fn duration(
         self,

@@ -97,6 +97,7 @@ fn each_step_has_its_sentence() {
         ["shards without work look for some for 1000 us at most"]
     );
     assert_eq!(sentences("", "busy_poll = 0\n"), ["shards without work sleep at once"]);
+    assert_eq!(sentences("busy_poll = 0\n", ""), ["shards without work look for some as long as it pays"]);
     let gone = Step::Remove { volume: Box::new(read(&file).volumes.remove(0)), fate: Fate::Destroyed };
     assert_eq!(gone.sentence(), "take volume a out of service, and DESTROY its bytes in fels-data/a.img");
     let device = volume("d", "size = \"1MiB\"\nbacking = { device = \"/dev/sdb\" }");

@@ -5,6 +5,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use ring::BusyPoll;
+
 use super::output::{Io, Job, Options, Snapshot};
 use crate::initiator::Geometry;
 use crate::ledger::Findings;
@@ -363,7 +365,7 @@ impl Figure {
             verify: self.verification().is_some(),
             fua: false,
             flush_every: self.number("fsync").or_else(|| self.number("fdatasync")).unwrap_or(0),
-            busy_poll: Duration::ZERO,
+            busy_poll: BusyPoll::Most(Duration::ZERO),
         }
     }
 }

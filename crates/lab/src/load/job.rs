@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ring::BusyPoll;
 use serde::Serialize;
 
 use crate::initiator::Geometry;
@@ -58,13 +59,20 @@ pub struct Load {
     pub fua: bool,
     /// A flush after so many writes of a job; 0 is none.
     pub flush_every: u64,
-    /// How long a thread of the lab looks for answers at most before it sleeps.
-    #[serde(rename = "busy_poll_s", serialize_with = "seconds")]
-    pub busy_poll: Duration,
+    /// How long a thread of the lab looks for answers at most before it sleeps; in seconds, or `auto`.
+    #[serde(rename = "busy_poll_s", serialize_with = "busy_poll")]
+    pub busy_poll: BusyPoll,
 }
 
 fn seconds<S: serde::Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(span.as_secs_f64())
+}
+
+fn busy_poll<S: serde::Serializer>(busy_poll: &BusyPoll, serializer: S) -> Result<S::Ok, S::Error> {
+    match busy_poll {
+        BusyPoll::Auto => serializer.serialize_str("auto"),
+        BusyPoll::Most(span) => seconds(span, serializer),
+    }
 }
 
 impl Default for Load {
@@ -84,7 +92,7 @@ impl Default for Load {
             verify: false,
             fua: false,
             flush_every: 0,
-            busy_poll: ring::Options::default().look,
+            busy_poll: BusyPoll::default(),
         }
     }
 }

@@ -186,7 +186,7 @@ impl Threads {
         self.go.push(go);
         self.handles.push(std::thread::spawn(move || {
             let last = messages.clone();
-            let options = ring::Options { look: part.load.busy_poll, ..ring::Options::default() };
+            let options = ring::Options { busy_poll: part.load.busy_poll, ..ring::Options::default() };
             let result = Reactor::new(&options).map_err(LabError::from).and_then(|reactor| {
                 let ring = reactor.ring().clone();
                 reactor.block_on(async move {

@@ -215,6 +215,8 @@ families! {
     Process Counter Seconds BUSY_POLL "fels_shard_busy_poll_seconds_total" ["shard", "outcome"] "Busy polling of shards",
         "Time in which the shard looked for something to do: with success (found), or in vain, and slept all the same (vain).",
         scaled(plugin("fels_busy_poll", "system", "% of a core"), 100.0);
+    Process Gauge Seconds BUSY_POLL_MOST "fels_shard_busy_poll_most_seconds" ["shard"] "Longest look",
+        "How long the shard looks for something to do at most before it sleeps.";
     Process Gauge Seconds UPTIME "fels_uptime_seconds" [] "Uptime", "Time since the node was started.",
         scaled(plugin("uptime", "system", "Days"), 1.0 / 86_400.0);
     Process Gauge Count BUILD "fels_build_info" ["version"] "Build", "1; the label says which build this is.";

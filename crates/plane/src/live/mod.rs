@@ -103,6 +103,8 @@ pub struct CoreFigures {
     pub activity: Activity,
     /// Bytes of buffers that are in use.
     pub buffer_bytes: usize,
+    /// How long it looks for something to do at most before it sleeps.
+    pub busy_poll: Duration,
 }
 
 /// The right to change something.
@@ -405,6 +407,7 @@ impl Live {
             index: shard.index(),
             activity: shard.ring().activity(),
             buffer_bytes: ring::in_use(),
+            busy_poll: shard.ring().busy_poll(),
         };
         let mut all = on_every(shard, of_core).await;
         all.sort_unstable_by_key(|core| core.index);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::sim::World;
-use crate::{Buffer, Listener, Options, Reactor, Ring, SendList};
+use crate::{Buffer, BusyPoll, Listener, Options, Reactor, Ring, SendList};
 
 const PIECES: usize = 400;
 
@@ -328,7 +328,8 @@ fn answerer_that(first: fn()) -> (std::net::SocketAddr, std::thread::JoinHandle<
 
 /// A core that looks for long, whatever the machine does meanwhile.
 fn patient() -> Reactor {
-    Reactor::new(&Options { look: Duration::from_millis(50), ..Options::default() }).unwrap()
+    Reactor::new(&Options { busy_poll: BusyPoll::Most(Duration::from_millis(50)), ..Options::default() })
+        .unwrap()
 }
 
 #[test]
@@ -353,6 +354,7 @@ fn who_asks_one_thing_at_a_time_is_asked_without_the_ring() {
         ring.sleep(Duration::from_millis(120)).await;
         assert!(!ring.holds(), "who sleeps does not ask");
         asked += until_held(&ring, &mut inflow).await;
+        assert_eq!(ring.activity().moved, 2 * asked as u64, "bytes count whichever way they come");
         // The end of the stream is told, however it comes.
         inflow.socket().shutdown();
         assert!(inflow.next().await.is_ok_and(|chunk| chunk.is_empty()));

@@ -14,6 +14,7 @@ use super::network::{FIRST_PORT, address_of};
 use super::state::{NodeState, ReactorState, random};
 use super::world::World;
 use crate::driver::Driver;
+use crate::patience::BusyPoll;
 use crate::remote::Remote;
 use crate::ring::{Options, Reactor};
 use crate::task::Executor;
@@ -73,7 +74,7 @@ impl Node {
         let (id, remote) = Remote::register(None);
         let reactor = self.add_reactor(options);
         let driver = Driver::Simulated(Simulated::new(self.world.clone(), self.index, reactor));
-        let made = Reactor::with_driver(Executor::new(id, remote), driver, Duration::ZERO);
+        let made = Reactor::with_driver(Executor::new(id, remote), driver, BusyPoll::Most(Duration::ZERO));
         let inner = Rc::downgrade(&made.ring().0);
         self.world.with(|state| state.reactors[reactor].inner = inner);
         made

@@ -229,10 +229,11 @@ fn every_key_of_the_node_and_of_iscsi_is_read() {
     assert_eq!(config.data, Path::new("/srv/fels"));
     assert_eq!(config.shards, 4);
     assert!(!config.monitoring && read("").monitoring);
-    let microseconds = |config: &Config| config.busy_poll.as_micros();
+    assert_eq!(config.busy_poll, BusyPoll::Most(Duration::from_micros(250)));
+    assert_eq!(read("busy_poll = 0").busy_poll, BusyPoll::Most(Duration::ZERO));
     assert_eq!(
-        (microseconds(&config), microseconds(&read("")), microseconds(&read("busy_poll = 0"))),
-        (250, 60, 0)
+        (read("").busy_poll, read("busy_poll = \"auto\"").busy_poll),
+        (BusyPoll::Auto, BusyPoll::Auto)
     );
     let listen: Vec<_> = config.iscsi.listen.iter().map(ToString::to_string).collect();
     assert_eq!(listen, ["192.0.2.1:3260", "[2001:db8::1]:3260", "127.0.0.1:0", "127.0.0.1:0"]);

@@ -7,6 +7,7 @@ use lab::load::{Arrivals, Load, Rate};
 use lab::profile::{self, PROFILES};
 use lab::target::Credentials;
 use lab::{Target, Test};
+use ring::BusyPoll;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -93,9 +94,10 @@ pub struct LoadFlags {
     /// Threads of the lab; the smaller of jobs and cores if not given
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// How long a thread looks for answers at most before it sleeps, such as 60us; 0s always sleeps at once
-    #[arg(long, value_name = "SPAN", value_parser = span)]
-    busy_poll: Option<Duration>,
+    /// How long a thread looks for answers at most before it sleeps, such as 60us; 0s always sleeps at once; auto: 60us, or
+    /// 500us while more comes through with these [default: auto]
+    #[arg(long, value_name = "SPAN", value_parser = busy_poll)]
+    busy_poll: Option<BusyPoll>,
     /// The same seed asks for the same operations
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -141,6 +143,10 @@ pub fn span(text: &str) -> Result<Duration, String> {
         .filter(|seconds| (0.0..1e7).contains(seconds))
         .map(Duration::from_secs_f64)
         .ok_or_else(|| "write it as 30s, 500ms or 2m".to_owned())
+}
+
+fn busy_poll(text: &str) -> Result<BusyPoll, String> {
+    if text == "auto" { Ok(BusyPoll::Auto) } else { span(text).map(BusyPoll::Most) }
 }
 
 fn host_nqn(text: &str) -> Result<String, String> {
