@@ -81,9 +81,7 @@ impl Patience {
             }
         }
     }
-}
 
-impl Patience {
     /// A wait of `gap` has ended at `at`; the core has moved `moved` bytes in all. Finds out whether longer looks pay.
     pub(crate) fn weigh(&mut self, at: Instant, gap: Duration, moved: u64) {
         if let Some(payoff) = &mut self.payoff {

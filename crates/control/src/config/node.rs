@@ -38,9 +38,9 @@ pub(super) const KEYS: &[Key] = &[
     },
     Key {
         name: "busy_poll",
-        takes: "seconds or `\"60us\"`, 0 to 10ms",
-        default: "`\"60us\"`",
-        says: "How long a shard without work looks for some at most before it sleeps, while what came last says that this is likely to pay; 0 always sleeps at once. A core that looks is busy; one that sleeps answers later, on a virtual machine by about 50 us. On one whose disk shares a quota of CPU time with its cores, a longer look takes from the disk.",
+        takes: "`\"auto\"`, or seconds or `\"60us\"`, 0 to 10ms",
+        default: "`\"auto\"`",
+        says: "How long a shard without work looks for some at most before it sleeps, while what came last says that this is likely to pay; 0 always sleeps at once. A core that looks is busy; one that sleeps answers later, on a virtual machine by about 50 us. With `\"auto\"` it is 60 us, and 500 us while the shard finds that this lets at least a twentieth more through, which it tries now and then: a disk ends requests in bursts. What it has come to is `fels_shard_busy_poll_most_seconds`.",
     },
     Key {
         name: "monitoring",
