@@ -231,10 +231,12 @@ impl Ring {
             inner.driver.count_look(look.lasted, is_due);
         }
         inner.lockstep.borrow_mut().forget();
+        let looked = look.map_or(Duration::ZERO, |look| look.lasted);
         if is_due {
+            // A trial of longer looks goes on with it all the same.
+            patience.weigh(start + looked, looked, inner.driver.moved());
             return self.look(Wait::No);
         }
-        let looked = look.map_or(Duration::ZERO, |look| look.lasted);
         self.look(left.map_or(Wait::Forever, |left| Wait::For(left.saturating_sub(looked))));
         let now = inner.driver.now();
         patience.learn(now.since(start), !most.is_zero(), false);

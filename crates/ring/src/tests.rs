@@ -319,6 +319,48 @@ fn a_core_tells_how_it_waits_and_looks_no_longer_than_it_may() {
     std::fs::remove_file(path).unwrap();
 }
 
+/// Lets `wait` happen until the core looks so long at most.
+async fn until_it_looks(ring: &Ring, most: Duration, mut wait: impl AsyncFnMut()) {
+    let begun = ring.now();
+    while ring.busy_poll() != most {
+        wait().await;
+        assert!(ring.now().since(begun) < Duration::from_secs(30), "it never looks for {most:?}");
+    }
+}
+
+#[test]
+fn a_core_that_waits_for_deadlines_alone_ends_its_trial_of_longer_looks() {
+    run(|ring| async move {
+        let usual = ring.busy_poll();
+        for most in [Duration::from_micros(500), usual] {
+            until_it_looks(&ring, most, async || ring.sleep(Duration::from_micros(100)).await).await;
+        }
+    });
+}
+
+#[test]
+fn a_core_that_waits_for_a_peer_tries_longer_looks() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let peer = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.set_nodelay(true).unwrap();
+        // Not a sleep, which takes longer than a look.
+        while std::io::Write::write_all(&mut stream, b"a").is_ok() {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_micros(150) {}
+        }
+    });
+    run(move |ring| async move {
+        let socket = Socket::connect(&ring, address).await.unwrap();
+        let usual = ring.busy_poll();
+        for most in [Duration::from_micros(500), usual] {
+            until_it_looks(&ring, most, async || drop(socket.receive().await.unwrap())).await;
+        }
+    });
+    peer.join().unwrap();
+}
+
 #[test]
 fn bytes_are_counted_that_files_and_sockets_move() {
     let path = std::env::temp_dir().join(format!("fels-ring-moved-{}", std::process::id()));

@@ -146,7 +146,10 @@ pub fn span(text: &str) -> Result<Duration, String> {
 }
 
 fn busy_poll(text: &str) -> Result<BusyPoll, String> {
-    if text == "auto" { Ok(BusyPoll::Auto) } else { span(text).map(BusyPoll::Most) }
+    if text == "auto" {
+        return Ok(BusyPoll::Auto);
+    }
+    span(text).map(BusyPoll::Most).map_err(|_| "write it as auto, 0s or 60us".to_owned())
 }
 
 fn host_nqn(text: &str) -> Result<String, String> {
@@ -267,5 +270,10 @@ mod tests {
         );
         assert_eq!((span("2m"), span("30")), (Ok(Duration::from_secs(120)), Ok(Duration::from_secs(30))));
         assert!(span("-1s").is_err() && span("x").is_err() && span("nan").is_err());
+        assert_eq!(
+            (busy_poll("auto"), busy_poll("0s")),
+            (Ok(BusyPoll::Auto), Ok(BusyPoll::Most(Duration::ZERO)))
+        );
+        assert!(busy_poll("x").is_err_and(|hint| hint.contains("auto")));
     }
 }
