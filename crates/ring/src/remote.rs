@@ -49,6 +49,11 @@ impl TaskId {
                 return;
             }
         }
+        self.wake_elsewhere();
+    }
+
+    #[cold]
+    fn wake_elsewhere(self) {
         let remotes = REMOTES.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(remote) = remotes.live.get(&self.executor()) {
             remote.push(self);

@@ -58,7 +58,9 @@ impl Executor {
         self.id
     }
 
-    /// Puts a task into the queue of those that can go on.
+    /// Puts a task into the queue of those that can go on. In one place: whether the queue's `push_back` is a call of its own
+    /// hung on what else was compiled.
+    #[inline(never)]
     pub(crate) fn wake(&self, id: TaskId) {
         let mut tasks = self.tasks.borrow_mut();
         if let Some(task) = tasks.slots.get_mut(id.task())
