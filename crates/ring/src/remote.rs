@@ -52,6 +52,7 @@ impl TaskId {
         self.wake_elsewhere();
     }
 
+    /// Of another executor: few are, and it takes a lock.
     #[cold]
     fn wake_elsewhere(self) {
         let remotes = REMOTES.read().unwrap_or_else(PoisonError::into_inner);
