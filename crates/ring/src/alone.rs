@@ -108,7 +108,12 @@ impl Alone {
     /// A turn begins without a wait. Whether to let go.
     pub(crate) fn passes(&mut self) -> bool {
         self.unasked += u32::from(self.held.is_some());
-        self.held.is_some() && (self.unasked > BUSY || self.several > SEVERAL)
+        self.is_of_several() || self.held.is_some() && self.unasked > BUSY
+    }
+
+    /// Whether to let go as most of what comes are several messages.
+    pub(crate) fn is_of_several(&self) -> bool {
+        self.held.is_some() && self.several > SEVERAL
     }
 }
 
@@ -181,10 +186,12 @@ mod tests {
             if several {
                 alone.several();
             }
-            alone.passes()
+            assert!(alone.is_of_several() || !alone.passes(), "nothing else lets it go");
+            alone.is_of_several()
         };
         assert!((0..SEVERAL * 4).all(|number| !take(number % 2 == 0)), "every other one");
         assert!((0..SEVERAL).any(|_| take(true)));
+        assert!(alone.passes());
         // Nor is it taken back.
         alone.let_go();
         for _ in 0..LONE * 4 {

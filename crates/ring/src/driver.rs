@@ -85,6 +85,13 @@ impl Driver {
         }
     }
 
+    /// See [`Uring::hold`].
+    pub(crate) fn hold(&self, span: Duration) {
+        if let Driver::Kernel(uring) = self {
+            uring.borrow_mut().hold(span);
+        }
+    }
+
     #[cfg(test)]
     pub(crate) fn holds(&self) -> bool {
         matches!(self, Driver::Kernel(uring) if uring.borrow().holds())

@@ -6,6 +6,7 @@
 mod activity;
 mod address;
 mod alone;
+mod breaking;
 mod buffer;
 mod calls;
 mod chunk;
@@ -22,6 +23,7 @@ mod mailbox;
 mod memory;
 mod notify;
 mod op;
+mod pairs;
 mod patience;
 mod payoff;
 mod pooled;

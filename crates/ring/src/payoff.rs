@@ -7,20 +7,13 @@
 //! compares how many bytes it has moved in them.
 
 use crate::clock::Instant;
+use crate::pairs::Pairs;
 
 const MILLISECOND: u64 = 1_000_000;
 /// Of each window of a trial, in nanoseconds: some tens of bursts of a disk.
 const WINDOW: u64 = 5 * MILLISECOND;
-/// A trial ends when it is plain enough, but not before so many pairs of windows, nor after so many.
-const LEAST_PAIRS: u32 = 8;
-const MOST_PAIRS: u32 = 64;
 /// So much more has to come through, as a part, to be worth a core.
 const WORTH: f64 = 0.05;
-/// It pays when the mean gain is so many errors of the mean above nothing, and does not when it is so many below what it
-/// is worth. A trial that has not ended by then takes what is likely.
-const SURE: f64 = 3.0;
-const UNLIKELY: f64 = 2.0;
-const LIKELY: f64 = 1.0;
 /// A trial is worth its while when such waits take more than one part of the time in so many.
 const FEW: u64 = 20;
 /// The rest before the first trial. Each trial that says the same again makes the next one so many times as long, up to the
@@ -59,10 +52,7 @@ struct Trial {
     moved: u64,
     /// What the first window of this pair has moved, in bytes a nanosecond.
     first: Option<f64>,
-    pairs: u32,
-    /// Of what each pair has gained by the longer look, as a part.
-    sum: f64,
-    squares: f64,
+    pairs: Pairs,
 }
 
 /// A wait that has ended.
@@ -120,14 +110,8 @@ impl Payoff {
         // Two cores that ask each other are not to try in step.
         self.random = ended.at.as_nanos() | 1;
         self.is_longer = self.chance();
-        self.stage = Stage::Trial(Trial {
-            begin: ended.at,
-            moved: ended.moved,
-            first: None,
-            pairs: 0,
-            sum: 0.0,
-            squares: 0.0,
-        });
+        self.stage =
+            Stage::Trial(Trial { begin: ended.at, moved: ended.moved, first: None, pairs: Pairs::default() });
     }
 
     fn end_window(&mut self, ended: &Ended) {
@@ -142,8 +126,8 @@ impl Payoff {
             return;
         };
         let (usual, longer) = if self.is_longer { (first, rate) } else { (rate, first) };
-        trial.note(usual, longer);
-        match trial.verdict() {
+        trial.pairs.note(usual, longer);
+        match trial.pairs.verdict(WORTH) {
             Some(pays) => {
                 let again = if pays == self.pays { self.rest } else { FIRST_REST };
                 self.rest = (again * GROWTH).min(LONGEST_REST);
@@ -160,34 +144,6 @@ impl Payoff {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random & (1 << 40) == 0
-    }
-}
-
-impl Trial {
-    fn note(&mut self, usual: f64, longer: f64) {
-        let mean = f64::midpoint(usual, longer);
-        let gain = if mean > 0.0 { (longer - usual) / mean } else { 0.0 };
-        self.pairs += 1;
-        self.sum += gain;
-        self.squares += gain * gain;
-    }
-
-    /// Whether the longer look pays, when that can be said.
-    fn verdict(&self) -> Option<bool> {
-        if self.pairs < LEAST_PAIRS {
-            return None;
-        }
-        let pairs = f64::from(self.pairs);
-        let mean = self.sum / pairs;
-        let error = ((self.squares / pairs - mean * mean).max(0.0) / (pairs - 1.0)).sqrt();
-        let pays = |errors: f64| mean > WORTH && mean > errors * error;
-        if pays(SURE) {
-            return Some(true);
-        }
-        if WORTH - mean > UNLIKELY * error {
-            return Some(false);
-        }
-        (self.pairs >= MOST_PAIRS).then(|| pays(LIKELY))
     }
 }
 
@@ -291,12 +247,5 @@ mod tests {
         assert!(core.live(10_000, 100_000, gains(0.0)) < 1000);
         core.live(4_000, 100_000, gains(0.3));
         assert!(core.live(10_000, 100_000, gains(0.3)) > 8_500);
-    }
-
-    #[test]
-    fn nothing_moved_is_nothing_gained() {
-        let mut core = Core::new();
-        core.live(3000, 100_000, |_| 0.0);
-        assert!(core.live(10_000, 100_000, |_| 0.0) < 1000);
     }
 }

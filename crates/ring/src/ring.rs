@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use crate::activity::Activity;
 use crate::alone::Brought;
+use crate::breaking::Breaking;
 use crate::chunk::Chunk;
 use crate::clock::Instant;
 use crate::driver::Driver;
@@ -89,6 +90,7 @@ pub(crate) struct Inner {
     pub(crate) patience: RefCell<Patience>,
     turns: Cell<u64>,
     lockstep: RefCell<Lockstep>,
+    breaking: RefCell<Breaking>,
     /// What it says, while what the last wait brought is worked on.
     in_lockstep: Cell<bool>,
     steps_broken: Cell<u64>,
@@ -136,6 +138,7 @@ impl Reactor {
                 patience,
                 turns: Cell::new(0),
                 lockstep: RefCell::default(),
+                breaking: RefCell::new(Breaking::new()),
                 in_lockstep: Cell::new(false),
                 steps_broken: Cell::new(0),
             })),
@@ -230,7 +233,7 @@ impl Ring {
             }
             inner.driver.count_look(look.lasted, is_due);
         }
-        inner.lockstep.borrow_mut().forget();
+        self.interrupt_step(start);
         let looked = look.map_or(Duration::ZERO, |look| look.lasted);
         if is_due {
             // A trial of longer looks goes on with it all the same.
@@ -267,12 +270,29 @@ impl Ring {
         let mut patience = inner.patience.borrow_mut();
         patience.learn(span, true, true);
         patience.weigh(begin + span, span, inner.driver.moved());
-        let mut lockstep = inner.lockstep.borrow_mut();
         if for_others {
-            lockstep.forget();
+            self.interrupt_step(begin);
         } else {
-            lockstep.waited(begin, span);
+            inner.lockstep.borrow_mut().waited(begin, span);
+            self.weigh_step(begin + span);
         }
+    }
+
+    /// A wait for a peer has ended at `at`. Finds out whether it pays to break step.
+    fn weigh_step(&self, at: Instant) {
+        let inner = &self.0;
+        let mut breaking = inner.breaking.borrow_mut();
+        breaking.waited(at, inner.driver.moved());
+        if let Some(span) = breaking.hold() {
+            inner.driver.hold(span);
+            inner.lockstep.borrow_mut().forget();
+        }
+    }
+
+    /// The core has slept, or has waited for something else than a peer.
+    pub(crate) fn interrupt_step(&self, at: Instant) {
+        self.0.lockstep.borrow_mut().forget();
+        self.0.breaking.borrow_mut().interrupt(at);
     }
 
     /// Starts a task. It runs at once up to its first wait, then whenever what it waits for has come.
@@ -315,7 +335,7 @@ impl Ring {
     }
 
     /// Whether this core and the one connection that has brought something in this turn work in turn, each while the other
-    /// waits: then it pays to [break step](Ring::break_step). In a simulated world, see [`crate::sim::Settings::lockstep`].
+    /// waits: then it may pay to [break step](Ring::break_step). In a simulated world, see [`crate::sim::Settings::lockstep`].
     pub fn is_in_lockstep(&self) -> bool {
         self.0.in_lockstep.get() || self.0.driver.simulates_lockstep(self.turns())
     }
@@ -364,13 +384,30 @@ impl Ring {
         .await;
     }
 
-    /// Lets the peer have what is submitted already before the task goes on: it has something to do then, while this core
-    /// does the rest.
+    /// One who [works in turn](Ring::is_in_lockstep) with its peer can do a part of what came now and the rest in the next
+    /// turn. Where it is seen to pay, the peer has what is submitted already before the task goes on: it has something to do
+    /// then, while this core does the rest.
     pub async fn break_step(&self) {
-        self.0.waited.set(None);
-        self.0.lockstep.borrow_mut().forget();
-        self.0.steps_broken.set(self.0.steps_broken.get() + 1);
-        self.next_turn().await;
+        if self.is_to_break_step() {
+            self.0.waited.set(None);
+            self.0.lockstep.borrow_mut().forget();
+            self.0.steps_broken.set(self.0.steps_broken.get() + 1);
+            self.next_turn().await;
+        }
+    }
+
+    /// In a simulated world it always is.
+    fn is_to_break_step(&self) -> bool {
+        let inner = &self.0;
+        inner.driver.simulated().is_some() || inner.breaking.borrow_mut().has_occasion(self.recent_time())
+    }
+
+    /// See [`crate::Inflow::several`]. What comes together from who works in turn with this core was sent together: the kernel
+    /// would gather no more of it.
+    pub(crate) fn note_several(&self) {
+        if !self.0.lockstep.borrow().is_so() {
+            self.0.driver.several();
+        }
     }
 
     /// Waits until nobody else can go on, or for the next turn.

@@ -164,7 +164,7 @@ impl Socket {
 
     /// See [`crate::Inflow::several`].
     pub(crate) fn several(&self) {
-        self.0.ring().0.driver.several();
+        self.0.ring().note_several();
     }
 
     /// A receive that stands: see [`crate::Inflow`].

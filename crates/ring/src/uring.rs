@@ -220,6 +220,9 @@ impl Uring {
     pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> Look {
         self.waited = false;
         self.transfers = 0;
+        if self.alone.is_of_several() {
+            self.hand_over_held();
+        }
         if self.gather() {
             self.exchange().ok();
         }
@@ -244,6 +247,17 @@ impl Uring {
                 return Look { found: false, lasted, asked: None };
             }
             at = Instant::monotonic();
+        }
+    }
+
+    /// Hands over what is to be submitted, and takes nothing in for `span`.
+    pub(crate) fn hold(&mut self, span: Duration) {
+        if self.gather() {
+            self.hand_over().ok();
+        }
+        let begin = Instant::monotonic();
+        while Instant::monotonic().since(begin) < span {
+            std::hint::spin_loop();
         }
     }
 

@@ -1,6 +1,7 @@
 //! On the kernel and in the simulated world.
 
 use std::cell::Cell;
+use std::io::{Read, Write};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -365,6 +366,64 @@ fn who_asks_one_thing_at_a_time_is_asked_without_the_ring() {
 }
 
 #[test]
+fn several_messages_together_are_asked_for_by_who_works_in_turn_and_by_nobody_else() {
+    const ROUNDS: usize = 64;
+    let (address, answers) = answerer();
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        let mut held = 0;
+        for _ in 0..20 {
+            until_held(&ring, &mut inflow).await;
+            until_in_lockstep(&ring, &mut inflow).await;
+            for _ in 0..ROUNDS {
+                ping_pong(&mut inflow, 1).await;
+                inflow.several();
+            }
+            held += usize::from(ring.holds());
+            for _ in 0..ROUNDS {
+                ring.interrupt_step(ring.now());
+                ping_pong(&mut inflow, 1).await;
+                inflow.several();
+            }
+            assert!(!ring.holds());
+        }
+        assert!(held > 10, "{held}");
+    });
+    answers.join().unwrap();
+}
+
+#[test]
+fn a_core_that_holds_off_has_sent_what_it_had_and_takes_in_nothing() {
+    const SPAN: Duration = Duration::from_millis(200);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let peer = std::thread::spawn(move || {
+        let mut stream = listener.accept().unwrap().0;
+        stream.read_exact(&mut [0; 6]).unwrap();
+        stream.write_all(b"request").unwrap();
+        std::time::Instant::now()
+    });
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    let end = reactor.block_on(async move {
+        let socket = Socket::connect(&ring, address).await.unwrap();
+        let mut inflow = Inflow::new(socket.clone());
+        ring.spawn(async move { socket.send(list(b"answer")).await.0.unwrap() });
+        let begin = std::time::Instant::now();
+        let before = ring.activity().completions;
+        ring.0.driver.hold(SPAN);
+        let end = std::time::Instant::now();
+        assert!(end - begin >= SPAN);
+        assert_eq!(ring.activity().completions, before);
+        assert_eq!(&inflow.next().await.unwrap()[..], b"request");
+        end
+    });
+    assert!(peer.join().unwrap() < end, "the answer was on its way meanwhile");
+}
+
+#[test]
 fn who_is_asked_without_the_ring_is_asked_for_more_when_others_have_gone_on() {
     let (address, answers) = answerer();
     let reactor = patient();
@@ -414,6 +473,21 @@ async fn until_in_lockstep(ring: &Ring, inflow: &mut Inflow) {
     panic!("it never works in turn");
 }
 
+/// Could do a part of what comes later, each time that the core works in turn, until it does.
+async fn until_step_is_broken(ring: &Ring, inflow: &mut Inflow) {
+    for _ in 0..10_000 {
+        until_in_lockstep(ring, inflow).await;
+        let (broken, turns) = (ring.activity().steps_broken, ring.turns());
+        ring.break_step().await;
+        let is_broken = ring.activity().steps_broken > broken;
+        assert_eq!(ring.turns() > turns, is_broken, "the rest waits for the next turn then, and only then");
+        if is_broken {
+            return;
+        }
+    }
+    panic!("it never tries");
+}
+
 #[test]
 fn a_core_knows_whether_it_works_in_turn_with_one_other() {
     const TRIES: usize = 20;
@@ -426,7 +500,9 @@ fn a_core_knows_whether_it_works_in_turn_with_one_other() {
         ring.next_turn().await;
         assert!(!ring.is_in_lockstep(), "what was brought has been taken");
         until_in_lockstep(&ring, &mut inflow).await;
-        ring.break_step().await;
+        // The second time, what was under way has come together before.
+        until_step_is_broken(&ring, &mut inflow).await;
+        until_step_is_broken(&ring, &mut inflow).await;
         ping_pong(&mut inflow, 1).await;
         assert!(!ring.is_in_lockstep(), "that is to be learnt anew");
         let ends = [pair(&ring).await, pair(&ring).await];
@@ -472,6 +548,51 @@ fn a_core_knows_whether_it_works_in_turn_with_one_other() {
     for answers in [answers, other_answers] {
         answers.join().unwrap();
     }
+}
+
+/// Works in turn with one peer, so many waits, and breaks step where it may: then it asks for `apart` bytes at a time for a
+/// while, otherwise for `together`. Gives in how many of them it asked for the former.
+async fn waits_apart(ring: &Ring, inflow: &mut Inflow, waits: u32, together: usize, apart: usize) -> u32 {
+    const STAY_APART: u32 = 100;
+    let (mut count, mut left) = (0, 0u32);
+    for _ in 0..waits {
+        let mut bytes = if left > 0 { apart } else { together };
+        inflow.socket().send(list(&vec![0; bytes])).await.0.unwrap();
+        while bytes > 0 {
+            bytes -= inflow.next().await.unwrap().len();
+        }
+        (count, left) = (count + u32::from(left > 0), left.saturating_sub(1));
+        if left == 0 && ring.is_in_lockstep() {
+            let broken = ring.activity().steps_broken;
+            ring.break_step().await;
+            left = if ring.activity().steps_broken > broken { STAY_APART } else { 0 };
+        }
+    }
+    count
+}
+
+#[test]
+fn a_core_breaks_step_where_more_bytes_come_through_and_not_where_fewer_do() {
+    const WAITS: u32 = 2_000;
+    let (address, answers) = answerer();
+    let reactor = patient();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        for (together, apart) in [(1, 250), (250, 1)] {
+            // What is known of another load goes first, and the machine may do other things for long.
+            let mut tries = 0;
+            loop {
+                let count = waits_apart(&ring, &mut inflow, WAITS, together, apart).await;
+                if if apart > together { count > WAITS / 4 * 3 } else { count < WAITS / 4 } {
+                    break;
+                }
+                tries += 1;
+                assert!(tries < 50, "{count} of {WAITS} apart, {together} bytes together, {apart} apart");
+            }
+        }
+    });
+    answers.join().unwrap();
 }
 
 #[test]
