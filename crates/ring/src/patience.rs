@@ -152,15 +152,15 @@ mod tests {
         let longest = |busy_poll, gain: u64| {
             let mut patience = Patience::new(busy_poll);
             let (mut moved, mut longest) = (0, Duration::ZERO);
-            for wait in 0..20_000u64 {
+            for wait in 0..30_000u64 {
                 let look = patience.look();
                 // What comes after 100 us needs a sleep where it is not looked for so long.
                 let (gap, paid) = (Duration::from_micros(100), look >= Duration::from_micros(100));
                 moved += if paid { 100 + gain } else { 100 };
                 patience.learn(gap, !look.is_zero(), paid);
                 patience.weigh(Instant::from_nanos(wait * 100_000), gap, moved);
-                // Not the trials of the first second.
-                longest = if wait > 10_000 { longest.max(look) } else { longest };
+                // Not the first trials.
+                longest = if wait > 16_000 { longest.max(look) } else { longest };
             }
             longest
         };

@@ -15,9 +15,11 @@ const WINDOW: u64 = 5 * MILLISECOND;
 /// So much more has to come through, as a part, to be worth a core.
 const WORTH: f64 = 0.05;
 /// A trial is worth its while when such waits take more than one part of the time in so many.
-const FEW: u64 = 20;
-/// The rest before the first trial. Each trial that says the same again makes the next one so many times as long, up to the
-/// longest: what was said once may be chance, or of a load that is gone.
+const FEW: u64 = 4;
+/// So long a load has to last before it is tried: a thousand idle sessions that say at once that they are there are none.
+const LASTING: u64 = 1000 * MILLISECOND;
+/// The rest after a trial is so many times this one. Each trial that says the same again makes the next rest as many times
+/// as long, up to the longest: what was said once may be chance, or of a load that is gone.
 const FIRST_REST: u64 = 100 * MILLISECOND;
 const LONGEST_REST: u64 = 6_400 * MILLISECOND;
 const GROWTH: u64 = 4;
@@ -37,17 +39,25 @@ pub(crate) struct Payoff {
 
 #[derive(Clone, Debug)]
 enum Stage {
-    /// It is as it is for a while. The time in waits that only a longer look can spare, in nanoseconds.
+    /// It is as it is for a while.
     Rest {
-        since: Instant,
-        late: u64,
+        share: Share,
+        span: u64,
     },
     Trial(Trial),
+}
+
+/// The time since then, and how much of it went by in waits that only a longer look can spare, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    since: Instant,
+    late: u64,
 }
 
 /// Pairs of windows, one with the usual look and one with a longer one.
 #[derive(Clone, Debug)]
 struct Trial {
+    share: Share,
     begin: Instant,
     moved: u64,
     /// What the first window of this pair has moved, in bytes a nanosecond.
@@ -69,7 +79,7 @@ pub(crate) struct Ended {
 
 impl Payoff {
     pub(crate) fn new() -> Payoff {
-        let stage = Stage::Rest { since: Instant::ZERO, late: 0 };
+        let stage = Stage::Rest { share: Share::new(Instant::ZERO), span: LASTING };
         Payoff { is_longer: false, pays: false, stage, rest: FIRST_REST, random: 0 }
     }
 
@@ -80,15 +90,15 @@ impl Payoff {
             return false;
         }
         match &mut self.stage {
-            Stage::Rest { since, late } => {
-                *late += if ended.is_late { ended.gap } else { 0 };
-                let span = ended.at.nanos_since(*since);
-                if span >= self.rest {
-                    let is_worth_a_trial = *late > span / FEW;
+            Stage::Rest { share, span } => {
+                share.note(ended);
+                if ended.at.nanos_since(share.since) >= *span {
+                    let is_worth_a_trial = share.is_enough(ended.at);
                     self.end_rest(is_worth_a_trial, ended);
                 }
             }
             Stage::Trial(trial) => {
+                trial.share.note(ended);
                 let span = ended.at.nanos_since(trial.begin);
                 if span >= WINDOW {
                     self.end_window(ended);
@@ -100,7 +110,7 @@ impl Payoff {
 
     fn begin_anew(&mut self, at: Instant) {
         (self.is_longer, self.pays, self.rest) = (false, false, FIRST_REST);
-        self.stage = Stage::Rest { since: at, late: 0 };
+        self.stage = Stage::Rest { share: Share::new(at), span: LASTING };
     }
 
     fn end_rest(&mut self, is_worth_a_trial: bool, ended: &Ended) {
@@ -110,8 +120,13 @@ impl Payoff {
         // Two cores that ask each other are not to try in step.
         self.random = ended.at.as_nanos() | 1;
         self.is_longer = self.chance();
-        self.stage =
-            Stage::Trial(Trial { begin: ended.at, moved: ended.moved, first: None, pairs: Pairs::default() });
+        self.stage = Stage::Trial(Trial {
+            share: Share::new(ended.at),
+            begin: ended.at,
+            moved: ended.moved,
+            first: None,
+            pairs: Pairs::default(),
+        });
     }
 
     fn end_window(&mut self, ended: &Ended) {
@@ -127,12 +142,17 @@ impl Payoff {
         };
         let (usual, longer) = if self.is_longer { (first, rate) } else { (rate, first) };
         trial.pairs.note(usual, longer);
-        match trial.pairs.verdict(WORTH) {
+        let verdict = trial.pairs.verdict(WORTH);
+        if !trial.share.is_enough(ended.at) {
+            // The load that was tried is gone.
+            return self.begin_anew(ended.at);
+        }
+        match verdict {
             Some(pays) => {
                 let again = if pays == self.pays { self.rest } else { FIRST_REST };
                 self.rest = (again * GROWTH).min(LONGEST_REST);
                 (self.is_longer, self.pays) = (pays, pays);
-                self.stage = Stage::Rest { since: ended.at, late: 0 };
+                self.stage = Stage::Rest { share: Share::new(ended.at), span: self.rest };
             }
             None => self.is_longer = self.chance(),
         }
@@ -144,6 +164,21 @@ impl Payoff {
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random & (1 << 40) == 0
+    }
+}
+
+impl Share {
+    fn new(since: Instant) -> Share {
+        Share { since, late: 0 }
+    }
+
+    fn note(&mut self, ended: &Ended) {
+        self.late += if ended.is_late { ended.gap } else { 0 };
+    }
+
+    /// Whether a trial is worth its while.
+    fn is_enough(&self, at: Instant) -> bool {
+        self.late > at.nanos_since(self.since) / FEW
     }
 }
 
@@ -233,7 +268,7 @@ mod tests {
         core.live(1, IDLE, gains(0.3));
         assert!(!core.payoff.is_longer && core.payoff.rest == FIRST_REST);
         // And in the middle of a trial.
-        core.live(150, 100_000, gains(0.3));
+        core.live(LASTING / MILLISECOND + 50, 100_000, gains(0.3));
         assert!(matches!(core.payoff.stage, Stage::Trial(_)));
         core.live(1, IDLE, gains(0.3));
         assert!(matches!(core.payoff.stage, Stage::Rest { .. }));
@@ -247,5 +282,29 @@ mod tests {
         assert!(core.live(10_000, 100_000, gains(0.0)) < 1000);
         core.live(4_000, 100_000, gains(0.3));
         assert!(core.live(10_000, 100_000, gains(0.3)) > 8_500);
+    }
+
+    #[test]
+    fn a_load_that_does_not_last_is_not_tried() {
+        // A fifth of a second of late waits every now and then, and few all the time.
+        let mut core = Core::new();
+        let bursts =
+            (0..20).map(|_| core.live(200, 150_000, gains(0.3)) + core.live(3000, 40_000_000, gains(0.3)));
+        assert_eq!(bursts.sum::<u64>(), 0);
+        let few = (0..1000).map(|_| core.live(2, 150_000, gains(0.3)) + core.live(8, 20_000, gains(0.3)));
+        assert_eq!(few.sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn a_trial_ends_with_its_load() {
+        let mut core = Core::new();
+        while !matches!(core.payoff.stage, Stage::Trial(_)) {
+            core.live(1, 150_000, gains(0.0));
+        }
+        // As many waits of the load as would be worth a trial by themselves still come, in ever more time.
+        let longer: u64 =
+            (0..50).map(|_| core.live(1, 150_000, gains(0.0)) + core.live(9, 20_000, gains(0.0))).sum();
+        assert!(longer < 50 && !core.payoff.is_longer, "{longer}");
+        assert!(matches!(core.payoff.stage, Stage::Rest { span: LASTING, .. }));
     }
 }
