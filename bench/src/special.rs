@@ -35,8 +35,9 @@ const SHARED_BYTES: u64 = 512 << 20;
 const SMALL_BYTES: u64 = 256 << 10;
 /// Bytes of the file on the disk.
 const FILE_BYTES: u64 = 1 << 30;
-/// Seconds before each window of a file: each server and its client are new, and take a second to learn how long to look.
-const FILE_WARM_UP_S: f64 = 2.0;
+/// Seconds before each window of a file: each server and its client are new, and begin to try how long to look after
+/// a second.
+const FILE_WARM_UP_S: f64 = 3.0;
 
 /// Measures a row that is not [`Kind::Closed`] or [`Kind::Tail`].
 pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Error> {

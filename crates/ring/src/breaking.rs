@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::clock::Instant;
-use crate::pairs::Pairs;
+use crate::pairs::{IDLE, Pairs, Said};
 
 /// Waits of a window.
 const WINDOW: u32 = 32;
@@ -20,24 +20,19 @@ const APART: u32 = 32;
 const OCCASIONS: u32 = 64;
 /// What was under way has come together after so many of the usual spans between two waits, and after so long at most.
 const SPANS: u32 = 2;
-const LONGEST_HOLD: Duration = Duration::from_micros(200);
-/// The rest after the first trial, and after one that came to nothing, in nanoseconds. Each trial that says the same again
-/// makes the next rest so many times as long, up to the longest.
-const FIRST_REST: u64 = 100_000_000;
+pub(crate) const LONGEST_HOLD: Duration = Duration::from_micros(200);
+/// What a trial says holds for so long at most, in nanoseconds.
 const LONGEST_REST: u64 = 1_600_000_000;
-const GROWTH: u64 = 4;
-/// The same after one that something came between: it goes on with the pairs that it has.
+/// The rest after a trial that came to nothing, and after one that something came between: that one goes on with the pairs
+/// that it has.
+const IN_VAIN: u64 = 100_000_000;
 const PAUSE: u64 = 10_000_000;
-/// What comes after so long may be another load: it is tried at once.
-const IDLE: u64 = 50_000_000;
 
 /// What one core has learnt of what breaking step brings.
 #[derive(Clone, Debug)]
 pub(crate) struct Breaking {
-    /// What the last trial said.
-    pays: bool,
+    said: Said,
     stage: Stage,
-    rest: u64,
     pairs: Pairs,
     /// The end of the last wait, or the begin of what came between.
     last: Instant,
@@ -73,14 +68,19 @@ struct Window {
 impl Breaking {
     pub(crate) fn new() -> Breaking {
         Breaking {
-            pays: false,
+            said: Said::nothing(),
             stage: Stage::Rest { until: Instant::ZERO },
-            rest: FIRST_REST,
             pairs: Pairs::default(),
             last: Instant::ZERO,
             together: 0.0,
             span: Duration::ZERO,
         }
+    }
+
+    /// One whose peer was through with a wait at `at`, and which is to hold off next, for the longest time.
+    #[cfg(test)]
+    pub(crate) fn joining(at: Instant) -> Breaking {
+        Breaking { stage: Stage::Joining, last: at, span: LONGEST_HOLD, ..Breaking::new() }
     }
 
     /// A wait for a peer has ended at `at` without a sleep; the core has moved `moved` bytes in all.
@@ -101,7 +101,7 @@ impl Breaking {
                 *waits += 1;
                 if *waits == OCCASIONS {
                     self.pairs = Pairs::default();
-                    self.rest_for(FIRST_REST, at);
+                    self.rest_for(IN_VAIN, at);
                 }
             }
             Stage::Apart(window) => {
@@ -112,9 +112,10 @@ impl Breaking {
         }
     }
 
-    /// What the last trial said holds until the next one has ended.
+    /// There may be another load: it is tried at once.
     fn begin_anew(&mut self, at: Instant) {
-        (self.rest, self.pairs) = (FIRST_REST, Pairs::default());
+        self.said.doubt();
+        self.pairs = Pairs::default();
         self.stage = Stage::Rest { until: at };
     }
 
@@ -124,10 +125,9 @@ impl Breaking {
             self.stage = Stage::Joining;
             return;
         };
-        let rest = self.rest;
-        self.rest = if pays == self.pays { (rest * GROWTH).min(LONGEST_REST) } else { FIRST_REST };
-        (self.pays, self.pairs) = (pays, Pairs::default());
-        self.rest_for(self.rest, at);
+        self.pairs = Pairs::default();
+        let rest = self.said.say(pays, LONGEST_REST);
+        self.rest_for(rest, at);
     }
 
     fn rest_for(&mut self, span: u64, at: Instant) {
@@ -142,7 +142,7 @@ impl Breaking {
                 self.stage = Stage::Together(Window::default());
                 false
             }
-            Stage::Rest { .. } => self.pays,
+            Stage::Rest { .. } => self.said.pays,
             Stage::Ready { .. } => {
                 self.stage = Stage::Apart(Window::default());
                 true
@@ -292,7 +292,12 @@ mod tests {
     fn what_comes_between_ends_a_pair_and_not_the_trial() {
         let mut core = Core::new();
         let mut interruptions = 0;
-        while interruptions < 1000 && core.breaking.rest == FIRST_REST {
+        // Until it rests for longer than such a pause.
+        let rests = |core: &Core| {
+            let now = Instant::from_nanos(core.at);
+            matches!(core.breaking.stage, Stage::Rest { until } if until > now)
+        };
+        while interruptions < 1000 && !rests(&core) {
             core.live(TOGETHER + APART + 2 * WINDOW + 2, -0.5);
             let pairs = core.breaking.pairs.clone();
             core.breaking.interrupt(Instant::from_nanos(core.at));
@@ -302,7 +307,7 @@ mod tests {
             core.at += PAUSE;
             interruptions += 1;
         }
-        assert!(interruptions > 1 && core.breaking.rest > FIRST_REST, "{interruptions}");
+        assert!(interruptions > 1 && rests(&core), "{interruptions}");
         // Who rests is not interrupted.
         let Stage::Rest { until } = core.breaking.stage else { panic!("it rests") };
         core.breaking.interrupt(Instant::from_nanos(core.at));
@@ -319,11 +324,10 @@ mod tests {
             core.breaking.interrupt(Instant::from_nanos(core.at));
             (core.at, core.apart) = (core.at + idle, STAY_APART);
             core.live(1, 0.3);
-            assert!(core.breaking.pays, "until it is known");
+            assert!(core.breaking.said.pays, "until it is known");
             core.apart = 0;
             core.live(1, 0.3);
             assert_eq!(matches!(core.breaking.stage, Stage::Together(_)), is_tried);
-            assert_eq!(core.breaking.rest == FIRST_REST, is_tried);
         }
     }
 
@@ -337,8 +341,8 @@ mod tests {
             core.breaking.waited(Instant::from_nanos(core.at), 0);
         }
         let Stage::Rest { until } = core.breaking.stage else { panic!("it rests") };
-        assert_eq!(until, Instant::from_nanos(core.at + FIRST_REST));
-        assert!(!core.breaking.has_occasion(Instant::from_nanos(core.at + FIRST_REST - 1)));
+        assert_eq!(until, Instant::from_nanos(core.at + IN_VAIN));
+        assert!(!core.breaking.has_occasion(Instant::from_nanos(core.at + IN_VAIN - 1)));
         assert!(matches!(core.breaking.stage, Stage::Rest { .. }), "nothing is known yet, and it rests");
     }
 }

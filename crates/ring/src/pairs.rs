@@ -1,4 +1,5 @@
-//! What another way brings over the usual one, by windows of each that lie side by side. No I/O, no clock.
+//! What another way brings over the usual one, by windows of each that lie side by side, and for how long that is believed.
+//! No I/O, no clock.
 
 /// It is said when it is plain enough, but not before so many pairs, nor after so many.
 const LEAST: u32 = 8;
@@ -8,6 +9,12 @@ const MOST: u32 = 64;
 const SURE: f64 = 3.0;
 const UNLIKELY: f64 = 2.0;
 const LIKELY: f64 = 1.0;
+/// What a trial says holds for so many times this, in nanoseconds. Each one that says the same again makes that as many times as
+/// long: what was said once may be chance, or of a load that is gone.
+const REST: u64 = 100_000_000;
+const GROWTH: u64 = 4;
+/// After a wait of so long, in nanoseconds, there may be another load.
+pub(crate) const IDLE: u64 = 50_000_000;
 
 /// Pairs of windows, one of the usual way and one of the other.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +54,32 @@ impl Pairs {
     }
 }
 
+/// What the last trial said.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) pays: bool,
+    rest: u64,
+}
+
+impl Said {
+    /// Nothing is known; the other way is as good as one that does not pay.
+    pub(crate) fn nothing() -> Said {
+        Said { pays: false, rest: REST }
+    }
+
+    /// What is said next is of another load. The last verdict stays until then.
+    pub(crate) fn doubt(&mut self) {
+        self.rest = REST;
+    }
+
+    /// A trial has ended. For how long what it says holds, in nanoseconds: for `longest` at most.
+    pub(crate) fn say(&mut self, pays: bool, longest: u64) -> u64 {
+        let again = if pays == self.pays { self.rest } else { REST };
+        *self = Said { pays, rest: (again * GROWTH).min(longest) };
+        self.rest
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,5 +114,16 @@ mod tests {
         let mut pairs = Pairs::default();
         (0..MOST).for_each(|_| pairs.note(0.0, 0.0));
         assert_eq!(pairs.verdict(0.0), Some(false));
+    }
+
+    #[test]
+    fn what_is_said_again_holds_for_longer() {
+        let mut said = Said::nothing();
+        let rests =
+            [false, false, false, false, true, true].map(|pays| said.say(pays, 2_000_000_000) / 1_000_000);
+        assert_eq!(rests, [400, 1600, 2000, 2000, 400, 1600]);
+        said.doubt();
+        assert!(said.pays);
+        assert_eq!(said.say(true, 2_000_000_000), 400_000_000);
     }
 }

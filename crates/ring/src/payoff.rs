@@ -7,7 +7,7 @@
 //! compares how many bytes it has moved in them.
 
 use crate::clock::Instant;
-use crate::pairs::Pairs;
+use crate::pairs::{IDLE, Pairs, Said};
 
 const MILLISECOND: u64 = 1_000_000;
 /// Of each window of a trial, in nanoseconds: some tens of bursts of a disk.
@@ -18,22 +18,15 @@ const WORTH: f64 = 0.05;
 const FEW: u64 = 4;
 /// So long a load has to last before it is tried: a thousand idle sessions that say at once that they are there are none.
 const LASTING: u64 = 1000 * MILLISECOND;
-/// The rest after a trial is so many times this one. Each trial that says the same again makes the next rest as many times
-/// as long, up to the longest: what was said once may be chance, or of a load that is gone.
-const FIRST_REST: u64 = 100 * MILLISECOND;
+/// What a trial says holds for so long at most.
 const LONGEST_REST: u64 = 6_400 * MILLISECOND;
-const GROWTH: u64 = 4;
-/// After a wait of so long nothing of before counts.
-const IDLE: u64 = 50 * MILLISECOND;
 
 /// What one core has learnt of what longer looks bring.
 #[derive(Clone, Debug)]
 pub(crate) struct Payoff {
     is_longer: bool,
-    /// What the last trial said.
-    pays: bool,
+    said: Said,
     stage: Stage,
-    rest: u64,
     random: u64,
 }
 
@@ -80,7 +73,7 @@ pub(crate) struct Ended {
 impl Payoff {
     pub(crate) fn new() -> Payoff {
         let stage = Stage::Rest { share: Share::new(Instant::ZERO), span: LASTING };
-        Payoff { is_longer: false, pays: false, stage, rest: FIRST_REST, random: 0 }
+        Payoff { is_longer: false, said: Said::nothing(), stage, random: 0 }
     }
 
     /// Whether to look for longer from now on.
@@ -109,7 +102,7 @@ impl Payoff {
     }
 
     fn begin_anew(&mut self, at: Instant) {
-        (self.is_longer, self.pays, self.rest) = (false, false, FIRST_REST);
+        (self.is_longer, self.said) = (false, Said::nothing());
         self.stage = Stage::Rest { share: Share::new(at), span: LASTING };
     }
 
@@ -142,17 +135,15 @@ impl Payoff {
         };
         let (usual, longer) = if self.is_longer { (first, rate) } else { (rate, first) };
         trial.pairs.note(usual, longer);
-        let verdict = trial.pairs.verdict(WORTH);
         if !trial.share.is_enough(ended.at) {
             // The load that was tried is gone.
             return self.begin_anew(ended.at);
         }
-        match verdict {
+        match trial.pairs.verdict(WORTH) {
             Some(pays) => {
-                let again = if pays == self.pays { self.rest } else { FIRST_REST };
-                self.rest = (again * GROWTH).min(LONGEST_REST);
-                (self.is_longer, self.pays) = (pays, pays);
-                self.stage = Stage::Rest { share: Share::new(ended.at), span: self.rest };
+                let span = self.said.say(pays, LONGEST_REST);
+                self.is_longer = pays;
+                self.stage = Stage::Rest { share: Share::new(ended.at), span };
             }
             None => self.is_longer = self.chance(),
         }
@@ -266,7 +257,8 @@ mod tests {
         core.live(3000, 100_000, gains(0.3));
         assert!(core.payoff.is_longer || matches!(core.payoff.stage, Stage::Trial(_)));
         core.live(1, IDLE, gains(0.3));
-        assert!(!core.payoff.is_longer && core.payoff.rest == FIRST_REST);
+        assert!(!core.payoff.is_longer && !core.payoff.said.pays);
+        assert!(matches!(core.payoff.stage, Stage::Rest { span: LASTING, .. }));
         // And in the middle of a trial.
         core.live(LASTING / MILLISECOND + 50, 100_000, gains(0.3));
         assert!(matches!(core.payoff.stage, Stage::Trial(_)));
@@ -301,7 +293,7 @@ mod tests {
         while !matches!(core.payoff.stage, Stage::Trial(_)) {
             core.live(1, 150_000, gains(0.0));
         }
-        // As many waits of the load as would be worth a trial by themselves still come, in ever more time.
+        // A tenth of the time is late waits still.
         let longer: u64 =
             (0..50).map(|_| core.live(1, 150_000, gains(0.0)) + core.live(9, 20_000, gains(0.0))).sum();
         assert!(longer < 50 && !core.payoff.is_longer, "{longer}");

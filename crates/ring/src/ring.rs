@@ -90,7 +90,7 @@ pub(crate) struct Inner {
     pub(crate) patience: RefCell<Patience>,
     turns: Cell<u64>,
     lockstep: RefCell<Lockstep>,
-    breaking: RefCell<Breaking>,
+    pub(crate) breaking: RefCell<Breaking>,
     /// What it says, while what the last wait brought is worked on.
     in_lockstep: Cell<bool>,
     steps_broken: Cell<u64>,
@@ -279,7 +279,7 @@ impl Ring {
     }
 
     /// A wait for a peer has ended at `at`. Finds out whether it pays to break step.
-    fn weigh_step(&self, at: Instant) {
+    pub(crate) fn weigh_step(&self, at: Instant) {
         let inner = &self.0;
         let mut breaking = inner.breaking.borrow_mut();
         breaking.waited(at, inner.driver.moved());

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::*;
+use crate::breaking::{Breaking, LONGEST_HOLD};
 use crate::sim::World;
 use crate::{Buffer, BusyPoll, Listener, Options, Reactor, Ring, SendList};
 
@@ -421,6 +422,20 @@ fn a_core_that_holds_off_has_sent_what_it_had_and_takes_in_nothing() {
         end
     });
     assert!(peer.join().unwrap() < end, "the answer was on its way meanwhile");
+}
+
+#[test]
+fn a_core_holds_off_before_each_pair_of_a_trial_that_nothing_came_between() {
+    let reactor = patient();
+    let ring = reactor.ring();
+    let begin = ring.now();
+    ring.0.breaking.replace(Breaking::joining(begin));
+    ring.weigh_step(begin);
+    assert!(ring.now().since(begin) >= LONGEST_HOLD);
+    assert_eq!(ring.0.breaking.borrow_mut().hold(), None, "once");
+    ring.0.breaking.replace(Breaking::joining(begin));
+    ring.interrupt_step(begin);
+    assert_eq!(ring.0.breaking.borrow_mut().hold(), None);
 }
 
 #[test]
