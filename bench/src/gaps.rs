@@ -36,11 +36,12 @@ pub fn worst(cores: &[&str], span: Duration) -> Result<Gaps, Error> {
 }
 
 /// The first core of `1`, `0,2` or `4-7`.
-fn first_of(list: &str) -> usize {
+pub fn first_of(list: &str) -> usize {
     list.split([',', '-']).next().and_then(|core| core.parse().ok()).unwrap_or(0)
 }
 
-fn pinned(core: usize) -> Result<(), Error> {
+/// Keeps this thread on a core.
+pub fn pinned(core: usize) -> Result<(), Error> {
     let mut set = CpuSet::new();
     set.set(core);
     let pinned = sched_setaffinity(None, &set).map_err(std::io::Error::from);

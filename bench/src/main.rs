@@ -9,6 +9,7 @@ mod bars;
 mod cli;
 mod client;
 mod cpu;
+mod distance;
 mod error;
 mod gaps;
 mod idle;

@@ -31,6 +31,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
+    /// As if somebody asked to stop.
+    #[cfg(test)]
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
     /// Whether somebody asked to stop.
     pub fn raised(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -282,7 +288,7 @@ mod tests {
     fn an_interrupt_ends_the_wait() {
         let log = log("interrupt");
         let interrupt = Interrupt::default();
-        interrupt.0.store(true, Ordering::Relaxed);
+        interrupt.raise();
         let result = CommandLine::new("sleep", ["60"]).run(&log, Duration::from_secs(60), &interrupt);
         assert!(matches!(result, Err(Error::Interrupted)));
         fs::remove_file(&log).unwrap();

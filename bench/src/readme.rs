@@ -251,6 +251,7 @@ mod tests {
             ratios: Vec::new(),
             bars: Vec::new(),
             spinning: Vec::new(),
+            apart: None,
             failures: Vec::new(),
         }
     }

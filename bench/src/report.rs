@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bars::{Bar, bars};
 use crate::cli::{Options, WARM_UP_S};
+use crate::distance::Apart;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::readme::{CHART, chart, server_list};
@@ -116,6 +117,7 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
         options.client_core,
         outcome.machine.tcp_congestion_control,
     );
+    text += &outcome.apart.map_or_else(String::new, |apart| apart.sentence() + "\n");
     text
 }
 
@@ -319,6 +321,9 @@ pub struct Summarized {
     /// Servers that use their core whether or not anything is asked of them.
     #[serde(default)]
     pub spinning: Vec<String>,
+    /// How far the cores of servers and clients were apart; earlier runs did not look.
+    #[serde(default)]
+    pub apart: Option<Apart>,
     /// What could not be measured.
     pub failures: Vec<Failure>,
 }
@@ -339,6 +344,7 @@ fn summarized(outcome: &Outcome, options: &Options) -> Summarized {
         ratios,
         bars,
         spinning: outcome.spinning.clone(),
+        apart: outcome.apart,
         failures: outcome.failures.clone(),
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::cli::{Options, WARM_UP_S};
 use crate::client::{Clients, Request};
 use crate::cpu::ticks_per_second;
+use crate::distance::{Apart, Distance, PATIENCE};
 use crate::error::Error;
 use crate::gaps;
 use crate::machine::{Machine, memory_kib};
@@ -58,6 +59,8 @@ pub struct Outcome {
     pub machine: Machine,
     /// Names of servers that use their core whether or not anything is asked of them.
     pub spinning: Vec<String>,
+    /// How far the cores of the servers and the clients were apart; none before the first window.
+    pub apart: Option<Apart>,
     /// Whether somebody stopped the run.
     pub interrupted: bool,
 }
@@ -122,12 +125,15 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
         commands: Vec::new(),
         machine,
         spinning: Vec::new(),
+        apart: None,
         interrupted: false,
     };
     let work = Work::make()?;
     let (server_cores, client_cores) = (options.server_core.to_string(), options.client_core.to_string());
+    let distance = Distance::new(&server_cores, &client_cores, PATIENCE);
     let bed = Bed {
         options,
+        distance: &distance,
         place: Place {
             work: &work.path,
             cores: &server_cores,
@@ -150,6 +156,7 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
         Err(Error::Interrupted) => outcome.interrupted = true,
         other => other?,
     }
+    outcome.apart = distance.apart();
     drop(work);
     drop(settings);
     print!("{}", report::text(&outcome, options));
@@ -165,6 +172,8 @@ pub fn run(options: &Options) -> Result<ExitCode, Error> {
 pub struct Bed<'a> {
     /// What was asked for.
     pub options: &'a Options,
+    /// Between the cores of both.
+    pub distance: &'a Distance,
     /// Of the servers.
     pub place: Place<'a>,
     /// The other side.
@@ -358,12 +367,13 @@ fn measure_window(
     }
     let ids = [running.id()];
     let _turn = running.turn()?;
-    let window = bed.clients.run(&request, &ids)?;
+    let measure = |request| bed.distance.near(bed.place.interrupt, || bed.clients.run(&request, &ids));
+    let window = measure(request)?;
     if row.kind != Kind::Tail {
         return Ok(Sample::new(row, &server.name, round, &window));
     }
     let rate = window.figures.iops * TAIL_OF_PEAK;
-    let window = bed.clients.run(&Request { rate: Some(rate), ..request }, &ids)?;
+    let window = measure(Request { rate: Some(rate), ..request })?;
     if let Some(p99_9_us) = window.figures.p99_9_us {
         let value = p99_9_us / window.figures.mean_us;
         outcome.facts.push(Fact::new(row, &server.name, round, "99.9 % / mean", "", value));

@@ -88,8 +88,9 @@ fn shards(
     }
     for round in 1..=rounds {
         for server in ours {
-            let apart = halves(bed, row, server, [&one, &other])?;
-            let spread = halves(bed, row, server, [&two, &two])?;
+            let measure = |on| bed.distance.near(bed.place.interrupt, || halves(bed, row, server, on));
+            let apart = measure([&one, &other])?;
+            let spread = measure([&two, &two])?;
             let samples = [("2 x 1 shard", apart), ("2 shards", spread)].map(|(shards, window)| {
                 Sample::new(row, &format!("{}, {shards}", server.name), round, &window)
             });
@@ -216,12 +217,13 @@ fn file(
         [OnFile::Fio, OnFile::Volume, OnFile::Bare].into_iter().chain(served).collect();
     for round in 1..=rounds {
         for contender in &contenders {
-            let (name, window) = match contender {
-                OnFile::Fio => (FIO, fio_on(bed, row, &disk.0, bytes)?),
-                OnFile::Volume => (VOLUME, volume_on(bed, row, &disk.0)?),
-                OnFile::Bare => (LIMIT_FILE, bare_on(bed, row, &disk.0)?),
-                OnFile::Served(server) => (server.name.as_str(), serve(server)?),
+            let measure = || match contender {
+                OnFile::Fio => Ok((FIO, fio_on(bed, row, &disk.0, bytes)?)),
+                OnFile::Volume => Ok((VOLUME, volume_on(bed, row, &disk.0)?)),
+                OnFile::Bare => Ok((LIMIT_FILE, bare_on(bed, row, &disk.0)?)),
+                OnFile::Served(server) => Ok((server.name.as_str(), serve(server)?)),
             };
+            let (name, window) = bed.distance.near(bed.place.interrupt, measure)?;
             let sample = Sample::new(row, name, round, &window);
             eprintln!("{} round {round}: {} {:.0} IOPS", row.name, sample.server, sample.iops);
             outcome.samples.push(sample);

@@ -10,6 +10,7 @@ use crate::bars::Bar;
 use crate::cli::PoolsOptions;
 use crate::client::{Clients, Request, Window};
 use crate::cpu::ticks_per_second;
+use crate::distance::{Distance, PATIENCE};
 use crate::error::Error;
 use crate::process::Interrupt;
 use crate::rows::Load;
@@ -149,6 +150,7 @@ pub fn measure(options: &PoolsOptions) -> Result<Vec<Served>, Error> {
         ticks_per_second: ticks_per_second(),
         interrupt: &interrupt,
     };
+    let distance = Distance::new(&server_core, &client_core, PATIENCE);
     let mut results = Vec::new();
     for level in LEVELS {
         let rows: Vec<Row> = rows.iter().copied().filter(|row| row.level == level).collect();
@@ -157,7 +159,7 @@ pub fn measure(options: &PoolsOptions) -> Result<Vec<Served>, Error> {
         }
         let mut servers = [start(options, level, false, &place)?, start(options, level, true, &place)?];
         for row in rows {
-            results.extend(measure_row(options, &row, &mut servers, &clients)?);
+            results.extend(measure_row(options, &row, &mut servers, &clients, &distance)?);
         }
         for server in servers {
             if !server.stop() {
@@ -183,6 +185,7 @@ fn measure_row(
     row: &Row,
     servers: &mut [Running; 2],
     clients: &Clients<'_>,
+    distance: &Distance,
 ) -> Result<Vec<Served>, Error> {
     eprintln!("{}", row.name());
     let program = Program::Fels(options.fels.clone());
@@ -200,7 +203,8 @@ fn measure_row(
                 rate: None,
                 busy_poll: None,
             };
-            windows[index].push(clients.run(&request, &[servers[index].id()])?);
+            let ids = [servers[index].id()];
+            windows[index].push(distance.near(clients.interrupt, || clients.run(&request, &ids))?);
         }
     }
     Ok(summarize(row, &windows))
