@@ -293,7 +293,8 @@ fn start_all(bed: &Bed<'_>, outcome: &mut Outcome) -> Result<Vec<Ready>, Error> 
     Ok(ready)
 }
 
-/// All rounds of one row, the servers in turn. A server that failed is left out of the rounds after.
+/// All rounds of one row, the servers in turn, another one first each time: what the one before left behind is not always
+/// the same. A server that failed is left out of the rounds after.
 fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Ready]) -> Result<(), Error> {
     let fits = |server: &&Server| {
         let is_asked_in_time = row.kind != Kind::Tail || server.program != Program::Bare(Bare::Sleeping);
@@ -305,7 +306,9 @@ fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Rea
         if row.kind == Kind::Tail {
             look_at_machine(bed, outcome, row, round)?;
         }
-        for (server, failed) in servers.iter().zip(&mut failed) {
+        for turn in 0..servers.len() {
+            let index = (turn + round as usize - 1) % servers.len();
+            let (server, failed) = (&servers[index], &mut failed[index]);
             let Some(ready) = ready.iter_mut().find(|ready| ready.program == server.program) else {
                 continue;
             };

@@ -54,7 +54,7 @@ pub fn measure(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row) -> Result<(), Er
         Kind::Monitoring => monitoring::measure(bed, outcome, row, &ours, &binary, bed.options.rounds()),
         Kind::Start => (1..=rounds).try_for_each(|round| start(bed, outcome, row, &binary, round)),
         Kind::Lab => (1..=rounds).try_for_each(|round| lab(bed, outcome, row, &binary, round)),
-        Kind::File => file(bed, outcome, row, &ours, &binary, bed.options.rounds()),
+        Kind::File => file(bed, outcome, row, bed.options.rounds()),
         Kind::Closed | Kind::Tail => Ok(()),
     }
 }
@@ -177,19 +177,22 @@ enum OnFile<'a> {
     Volume,
     /// A network without a volume.
     Bare,
-    Served(&'a Server),
+    Served(&'a Server, &'a Path),
+}
+
+/// Every Fels that is measured, and another one beside it (`--vs`), with its binary.
+fn fels_of_all(servers: &[Server]) -> Vec<(Server, PathBuf)> {
+    let fels = servers.iter().filter(|server| server.ours || server.is_vs());
+    let binary = |server: &Server| match &server.program {
+        Program::Fels(binary) => Some((server.clone(), binary.clone())),
+        _ => None,
+    };
+    fels.filter_map(binary).collect()
 }
 
 /// A volume in a file on a disk, with a network and without one, beside fio on that file. Each round begins with another one: a disk
 /// that others share may be faster after a pause.
-fn file(
-    bed: &Bed<'_>,
-    outcome: &mut Outcome,
-    row: &Row,
-    ours: &[Server],
-    binary: &Path,
-    rounds: u32,
-) -> Result<(), Error> {
+fn file(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, rounds: u32) -> Result<(), Error> {
     let bed = &Bed { clients: Clients { warm_up_s: FILE_WARM_UP_S, ..bed.clients }, ..*bed };
     let directory = fs::canonicalize(&bed.options.disk)
         .map_err(Error::io(format!("cannot use {} (see --disk)", bed.options.disk.display())))?;
@@ -200,7 +203,8 @@ fn file(
     // Large requests wait for the disk's bandwidth: there is nothing to be gained by looking for longer.
     let busy_poll = bed.options.disk_busy_poll.as_ref().filter(|_| !row.is_throughput());
     let options = FelsOptions { backing, busy_poll: busy_poll.cloned(), ..FelsOptions::default() };
-    let serve = |server: &Server| {
+    let fels = fels_of_all(&outcome.servers);
+    let serve = |server: &Server, binary: &Path| {
         let place = Place { volume_bytes: bytes, ..bed.place };
         let mut running = start_fels(binary, &options, &place)?;
         running.expect_running()?;
@@ -212,7 +216,7 @@ fn file(
         running.stop();
         window
     };
-    let served = ours.iter().map(OnFile::Served);
+    let served = fels.iter().map(|(server, binary)| OnFile::Served(server, binary));
     let mut contenders: Vec<OnFile> =
         [OnFile::Fio, OnFile::Volume, OnFile::Bare].into_iter().chain(served).collect();
     for round in 1..=rounds {
@@ -221,7 +225,7 @@ fn file(
                 OnFile::Fio => Ok((FIO, fio_on(bed, row, &disk.0, bytes)?)),
                 OnFile::Volume => Ok((VOLUME, volume_on(bed, row, &disk.0)?)),
                 OnFile::Bare => Ok((LIMIT_FILE, bare_on(bed, row, &disk.0)?)),
-                OnFile::Served(server) => Ok((server.name.as_str(), serve(server)?)),
+                OnFile::Served(server, binary) => Ok((server.name.as_str(), serve(server, binary)?)),
             };
             let (name, window) = bed.distance.near(bed.place.interrupt, measure)?;
             let sample = Sample::new(row, name, round, &window);
@@ -267,4 +271,19 @@ fn fio_on(bed: &Bed<'_>, row: &Row, path: &Path, bytes: u64) -> Result<Window, E
     arguments.push(format!("--filename={}", path.display()));
     let line = CommandLine::new("fio", arguments).on_core(bed.place.cores);
     bed.clients.run_lines(&[line], &[], |outputs| output::fio(&outputs[0]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_served_by_another_binary_too() {
+        let names = ["fels-nbd", "vs-nbd", "nbdkit"].map(str::to_owned);
+        let servers = Server::parse_all(&names, Path::new("new"), Some(Path::new("old"))).unwrap();
+        let fels = fels_of_all(&servers);
+        let fels: Vec<_> =
+            fels.iter().map(|(server, binary)| (server.name.as_str(), binary.as_path())).collect();
+        assert_eq!(fels, [("fels-nbd", Path::new("new")), ("vs-nbd", Path::new("old"))]);
+    }
 }
