@@ -28,7 +28,8 @@ fn a_window_in_which_the_cores_go_apart_is_measured_again() {
     assert_eq!(measured(&distance, &[65.0, 310.0, 60.0]), 2);
     let apart = distance.apart().unwrap();
     assert_eq!((apart.repeated, apart.round_trip_ns.max), (1, 70.0));
-    assert!(apart.sentence().contains("1 windows were measured again"), "{}", apart.sentence());
+    assert!(apart.sentence().contains("at the end: 1 windows;"), "{}", apart.sentence());
+    assert_eq!(apart.far, 0);
 }
 
 #[test]
@@ -47,7 +48,19 @@ fn cores_that_stay_apart_are_taken_as_they_are() {
     measured(&distance, &[60.0]);
     assert_eq!(measured(&distance, &[310.0]), 1);
     assert_eq!(measured(&distance, &[320.0]), 1);
-    assert_eq!(distance.apart().unwrap().repeated, 0);
+    let apart = distance.apart().unwrap();
+    assert_eq!((apart.repeated, apart.far), (0, 2));
+}
+
+#[test]
+fn a_run_that_begins_with_cores_apart_says_so() {
+    let distance = distance();
+    for round_trips in [&[310.0], &[f64::INFINITY], &[60.0]] {
+        measured(&distance, round_trips);
+    }
+    let apart = distance.apart().unwrap();
+    assert_eq!((apart.far, apart.round_trip_ns.max), (2, 310.0));
+    assert!(apart.sentence().contains("counted all the same: 2;"), "{}", apart.sentence());
 }
 
 #[test]
@@ -65,7 +78,8 @@ fn cores_that_never_keep_still_end_all_the_same() {
     };
     distance.near_by(&Interrupt::default(), look, measure).unwrap();
     assert_eq!(windows, TRIES);
-    assert_eq!(distance.apart().unwrap().repeated, TRIES - 1);
+    let apart = distance.apart().unwrap();
+    assert_eq!((apart.repeated, apart.far), (TRIES - 1, 0));
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn block(run: &Summarized, directory: &str) -> String {
     let _infallible = write!(
         text,
         "\n{}. All figures, samples and commands are in [{directory}]({directory}/README.md). \
-         To repeat it: `make bench-peers` (about half an hour, on a quiet machine).\n",
+         To repeat it: `make bench-peers` (about an hour, on a quiet machine).\n",
         bar_line(&run.bars, "[bars](bench/README.md#the-bars)"),
     );
     text

@@ -293,8 +293,13 @@ fn start_all(bed: &Bed<'_>, outcome: &mut Outcome) -> Result<Vec<Ready>, Error> 
     Ok(ready)
 }
 
-/// All rounds of one row, the servers in turn, another one first each time: what the one before left behind is not always
-/// the same. A server that failed is left out of the rounds after.
+/// The numbers of `count` that are measured in a round, another one first in each: what the one before left behind is not
+/// always the same.
+pub fn in_turn(count: usize, round: u32) -> impl Iterator<Item = usize> {
+    (0..count).map(move |turn| (turn + round as usize) % count)
+}
+
+/// All rounds of one row, the servers in turn. A server that failed is left out of the rounds after.
 fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Ready]) -> Result<(), Error> {
     let fits = |server: &&Server| {
         let is_asked_in_time = row.kind != Kind::Tail || server.program != Program::Bare(Bare::Sleeping);
@@ -306,8 +311,7 @@ fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Rea
         if row.kind == Kind::Tail {
             look_at_machine(bed, outcome, row, round)?;
         }
-        for turn in 0..servers.len() {
-            let index = (turn + round as usize - 1) % servers.len();
+        for index in in_turn(servers.len(), round) {
             let (server, failed) = (&servers[index], &mut failed[index]);
             let Some(ready) = ready.iter_mut().find(|ready| ready.program == server.program) else {
                 continue;
@@ -392,4 +396,16 @@ fn note_command(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, server: &Server
         format!("{}    # {}, {}", line.text().replace(&work, "$WORK"), row.name, server.name)
     };
     outcome.commands.extend(lines.map(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_first_and_last_as_often_as_the_others() {
+        let rounds: Vec<Vec<usize>> = (0..3).map(|round| in_turn(3, round).collect()).collect();
+        assert_eq!(rounds, [[0, 1, 2], [1, 2, 0], [2, 0, 1]]);
+        assert_eq!(in_turn(0, 1).count(), 0);
+    }
 }

@@ -12,7 +12,7 @@ use crate::monitoring;
 use crate::output;
 use crate::process::CommandLine;
 use crate::rows::{Kind, Load, Row, START_VOLUMES};
-use crate::run::{Bed, Outcome};
+use crate::run::{Bed, Outcome, in_turn};
 use crate::server::{
     Backing, Bare, FelsOptions, LIMIT_FILE, Place, Program, Protocol, Running, Server, start_bare_file,
     start_fels, write_file,
@@ -217,10 +217,10 @@ fn file(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, rounds: u32) -> Result<
         window
     };
     let served = fels.iter().map(|(server, binary)| OnFile::Served(server, binary));
-    let mut contenders: Vec<OnFile> =
+    let contenders: Vec<OnFile> =
         [OnFile::Fio, OnFile::Volume, OnFile::Bare].into_iter().chain(served).collect();
     for round in 1..=rounds {
-        for contender in &contenders {
+        for contender in in_turn(contenders.len(), round).map(|index| &contenders[index]) {
             let measure = || match contender {
                 OnFile::Fio => Ok((FIO, fio_on(bed, row, &disk.0, bytes)?)),
                 OnFile::Volume => Ok((VOLUME, volume_on(bed, row, &disk.0)?)),
@@ -232,7 +232,6 @@ fn file(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, rounds: u32) -> Result<
             eprintln!("{} round {round}: {} {:.0} IOPS", row.name, sample.server, sample.iops);
             outcome.samples.push(sample);
         }
-        contenders.rotate_left(1);
     }
     Ok(())
 }

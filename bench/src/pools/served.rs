@@ -14,6 +14,7 @@ use crate::distance::{Distance, PATIENCE};
 use crate::error::Error;
 use crate::process::Interrupt;
 use crate::rows::Load;
+use crate::run::in_turn;
 use crate::server::{Backing, FelsOptions, Monitoring, Place, Program, Protocol, Running, start_fels};
 use crate::stats::{Spread, float};
 use crate::work::Work;
@@ -191,8 +192,7 @@ fn measure_row(
     let program = Program::Fels(options.fels.clone());
     let mut windows = [Vec::new(), Vec::new()];
     for round in 0..options.served_rounds() {
-        for turn in 0..servers.len() {
-            let index = (turn + round as usize) % servers.len();
+        for index in in_turn(servers.len(), round) {
             servers[index].expect_running()?;
             let url = servers[index].url(row.protocol.0).unwrap_or_default().to_owned();
             let request = Request {
