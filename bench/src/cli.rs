@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::monitoring::Doors;
+use crate::rows::Row;
 
 /// Measures Fels beside other servers: same clients, same volume in memory, alternating rounds.
 #[derive(Debug, Parser)]
@@ -332,6 +333,17 @@ impl Options {
         if self.quick { 1 } else { self.rounds }
     }
 
+    /// Measured rounds of a row. Large requests have more of them: windows of one server lie a fifth apart there, and what is
+    /// to be told is a twentieth.
+    pub fn rounds_of(&self, row: &Row) -> u32 {
+        if row.is_large() { self.large_rounds() } else { self.rounds() }
+    }
+
+    /// Measured rounds of the rows of large requests.
+    pub fn large_rounds(&self) -> u32 {
+        if self.quick { 1 } else { self.rounds.saturating_mul(3) }
+    }
+
     /// Seconds of a measurement, with `--quick` considered.
     pub fn seconds(&self) -> f64 {
         if self.quick { 1.0 } else { self.seconds }
@@ -355,11 +367,25 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::ROWS;
     use clap::CommandFactory;
 
     #[test]
     fn the_definitions_are_consistent() {
         Options::command().debug_assert();
+    }
+
+    #[test]
+    fn rows_of_large_requests_in_memory_have_more_rounds() {
+        let rounds = |arguments: &[&str]| {
+            let options = Options::parse_from(std::iter::once("bench").chain(arguments.iter().copied()));
+            ["4k-read", "128k-read", "128k-write", "file-128k-read"].map(|name| {
+                let row = ROWS.iter().find(|row| row.name == name).unwrap();
+                options.rounds_of(row)
+            })
+        };
+        assert_eq!(rounds(&["--rounds", "7"]), [7, 21, 21, 7]);
+        assert_eq!(rounds(&["--quick"]), [1; 4]);
     }
 
     #[test]

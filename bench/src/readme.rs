@@ -8,7 +8,7 @@ use chart::{Bar, Bars, Panel, Theme, Tone};
 
 use crate::error::Error;
 use crate::report::{Summarized, bar_line};
-use crate::rows::{Kind, ROWS, Row};
+use crate::rows::{Kind, ROWS, Row, rounds_text};
 use crate::server::{Protocol, Server};
 use crate::stats::Summary;
 
@@ -93,6 +93,12 @@ fn short_lists(fraction: Option<&str>) -> String {
     set.map_or_else(String::new, |fraction| format!(", vm.percpu_pagelist_high_fraction {fraction}"))
 }
 
+/// Rounds of the rows of large requests; of runs before, as many as of all others.
+fn large_rounds(run: &Summarized) -> usize {
+    let large = loads(run).filter(|(row, _)| row.is_large()).flat_map(|(_, summaries)| summaries);
+    large.map(|summary| summary.rounds).max().unwrap_or(run.rounds as usize)
+}
+
 /// The block between the markers: a line of a row for each protocol, the best peer beside it.
 fn block(run: &Summarized, directory: &str) -> String {
     let machine = &run.machine;
@@ -100,7 +106,7 @@ fn block(run: &Summarized, directory: &str) -> String {
     let nvme = run.summaries.iter().any(|summary| summary.server == NVME_PEER);
     let mut text = format!(
         "![Fels beside other servers, a bar for each]({directory}/{CHART})\n\n\
-         Measured on {}, {} ({} cores, Linux {}, TCP congestion control {}{}), medians of {} rounds of {} s: server on one core, \
+         Measured on {}, {} ({} cores, Linux {}, TCP congestion control {}{}), medians of {} of {} s: server on one core, \
          client on another, volume in memory. In brackets: CPU time of the server for each request.\n\n\
          | | iSCSI | NVMe/TCP | NBD | best peer over iSCSI | {}best peer over NBD | limit |\n|---|---|---|---|{}---|---|---|\n",
         machine.date,
@@ -109,7 +115,7 @@ fn block(run: &Summarized, directory: &str) -> String {
         machine.kernel,
         machine.tcp_congestion_control,
         short_lists(machine.page_lists.as_deref()),
-        run.rounds,
+        rounds_text(run.rounds, large_rounds(run)),
         run.seconds,
         if nvme { "best peer over NVMe/TCP | " } else { "" },
         if nvme { "---|" } else { "" },
@@ -145,7 +151,7 @@ fn block(run: &Summarized, directory: &str) -> String {
     let _infallible = write!(
         text,
         "\n{}. All figures, samples and commands are in [{directory}]({directory}/README.md). \
-         To repeat it: `make bench-peers` (about an hour, on a quiet machine).\n",
+         To repeat it: `make bench-peers` (about an hour and a quarter, on a quiet machine).\n",
         bar_line(&run.bars, "[bars](bench/README.md#the-bars)"),
     );
     text
@@ -276,6 +282,18 @@ mod tests {
         assert!(line("| 128 KiB").contains("| 8.00 GiB/s (1.50 us) |"), "{block}");
         assert!(line("| 4 KiB random read, one").contains("| 10.0 us (1.50 us) |"), "{block}");
         assert!(block.contains("](bench/runs/x/chart.svg)"));
+    }
+
+    #[test]
+    fn the_block_says_how_many_rounds_rows_of_large_requests_have() {
+        for (large, said) in [(5, "of 5 rounds of 2 s"), (15, "of 5 rounds (15 of 128 KiB) of 2 s")] {
+            let mut run = run();
+            run.summaries
+                .iter_mut()
+                .for_each(|summary| summary.rounds = if summary.row == "128k-read" { large } else { 5 });
+            let block = block(&run, "bench/runs/x");
+            assert!(block.contains(said), "{block}");
+        }
     }
 
     #[test]

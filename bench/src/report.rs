@@ -12,7 +12,7 @@ use crate::distance::Apart;
 use crate::error::Error;
 use crate::machine::Machine;
 use crate::readme::{CHART, chart, server_list};
-use crate::rows::Row;
+use crate::rows::{Row, rounds_text};
 use crate::run::{Failure, Outcome};
 use crate::server::{LIMIT_FILE, LIMIT_MEMORY, Server};
 use crate::special::{FIO, VOLUME};
@@ -108,10 +108,10 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
     }
     let _infallible = writeln!(
         text,
-        "\nMedian (smallest..largest) of {} rounds of {} s each. CPU us: time of all threads on a core, for each request, \
+        "\nMedian (smallest..largest) of {} of {} s each. CPU us: time of all threads on a core, for each request, \
          in a span within the measurement.\nServer on core {}, clients on core {}; % are shares of one core. \
          \"of limit\": IOPS against the better of the bare programs in the same round, median. TCP congestion control: {}.",
-        options.rounds(),
+        rounds_text(options.rounds(), options.large_rounds() as usize),
         options.seconds(),
         options.server_core,
         options.client_core,
@@ -411,10 +411,10 @@ fn readme(outcome: &Outcome, options: &Options) -> String {
     let mut text = format!("# Side by side, {}, {}\n\n", machine.date, machine.label);
     let _infallible = write!(
         text,
-        "Volumes of {} MiB in memory, written once before measuring. The servers alternate within every round; {} rounds of \
+        "Volumes of {} MiB in memory, written once before measuring. The servers alternate within every round; {} of \
          {} s, each after {} s of warm-up.\n\n",
         options.size,
-        options.rounds(),
+        rounds_text(options.rounds(), options.large_rounds() as usize),
         options.seconds(),
         WARM_UP_S,
     );

@@ -102,6 +102,17 @@ impl Row {
     pub fn is_throughput(&self) -> bool {
         self.load.request_bytes >= 65_536
     }
+
+    /// Whether it is one of large requests in memory.
+    pub fn is_large(&self) -> bool {
+        self.kind == Kind::Closed && self.is_throughput()
+    }
+}
+
+/// How many rounds were measured, and how many in rows of large requests.
+pub fn rounds_text(rounds: u32, large: usize) -> String {
+    let large = if large == rounds as usize { String::new() } else { format!(" ({large} of 128 KiB)") };
+    format!("{rounds} rounds{large}")
 }
 
 const fn load(read_percent: u8, random: bool, request_bytes: u32, depth: u32, sessions: u32) -> Load {

@@ -307,7 +307,7 @@ fn measure_row(bed: &Bed<'_>, outcome: &mut Outcome, row: &Row, ready: &mut [Rea
     };
     let servers: Vec<Server> = outcome.servers.iter().filter(fits).cloned().collect();
     let mut failed = vec![false; servers.len()];
-    for round in 1..=bed.options.rounds() {
+    for round in 1..=bed.options.rounds_of(row) {
         if row.kind == Kind::Tail {
             look_at_machine(bed, outcome, row, round)?;
         }
