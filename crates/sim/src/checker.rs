@@ -194,14 +194,14 @@ impl Sector<'_> {
         &self.events[usize::from(index)]
     }
 
-    /// Whether anybody saw the value of a write; who met a difference may have seen any that was begun by then.
+    /// Whether anybody can have seen the value of a write that was begun at `begin`: whoever met a difference may have seen any.
     fn is_seen(&self, value: Value, begin: u64) -> bool {
         let sees = |event: &Event| match event.kind {
             Kind::Is(seen) | Kind::Swap { from: seen, .. } => seen == value,
-            Kind::Not(_) => begin < event.end,
+            Kind::Not(_) => true,
             Kind::Write(_) => false,
         };
-        self.left == Some(value) || self.events.iter().any(sees)
+        self.left == Some(value) || self.events.iter().any(|event| begin < event.end && sees(event))
     }
 
     /// Reads find their place as early as they can: they change nothing.

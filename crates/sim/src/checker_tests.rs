@@ -90,3 +90,11 @@ fn values_that_only_comparisons_met_find_their_place() {
     let differs = [event(Kind::Write(1), 1, 4), event(Kind::Not(0), 2, 3)];
     assert!(check(&differs, &[], None).is_ok(), "the write came first");
 }
+
+#[test]
+fn zeroes_that_begin_after_the_last_look_at_zeroes_are_no_tangle() {
+    let mut events = vec![event(Kind::Is(0), 1, 2), event(Kind::Write(1), 3, 1000)];
+    let zeroes = (0..20).map(|at| Event { done: false, ..event(Kind::Write(0), 10 + 4 * at, 12 + 4 * at) });
+    events.extend(zeroes);
+    assert_eq!(check(&events, &[], Some(1)), Ok(()));
+}
