@@ -314,6 +314,9 @@ impl PoolsOptions {
     }
 }
 
+/// So many times as many rounds have the rows of large requests.
+const LARGE_ROUNDS: u32 = 3;
+
 /// Seconds before a measurement.
 pub const WARM_UP_S: f64 = 0.3;
 
@@ -336,12 +339,7 @@ impl Options {
     /// Measured rounds of a row. Large requests have more of them: windows of one server lie a fifth apart there, and what is
     /// to be told is a twentieth.
     pub fn rounds_of(&self, row: &Row) -> u32 {
-        if row.is_large() { self.large_rounds() } else { self.rounds() }
-    }
-
-    /// Measured rounds of the rows of large requests.
-    pub fn large_rounds(&self) -> u32 {
-        if self.quick { 1 } else { self.rounds.saturating_mul(3) }
+        if row.is_large() && !self.quick { self.rounds.saturating_mul(LARGE_ROUNDS) } else { self.rounds() }
     }
 
     /// Seconds of a measurement, with `--quick` considered.

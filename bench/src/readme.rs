@@ -94,9 +94,9 @@ fn short_lists(fraction: Option<&str>) -> String {
 }
 
 /// Rounds of the rows of large requests; of runs before, as many as of all others.
-fn large_rounds(run: &Summarized) -> usize {
+fn large_rounds(run: &Summarized) -> u32 {
     let large = loads(run).filter(|(row, _)| row.is_large()).flat_map(|(_, summaries)| summaries);
-    large.map(|summary| summary.rounds).max().unwrap_or(run.rounds as usize)
+    large.map(|summary| summary.rounds).max().and_then(|rounds| rounds.try_into().ok()).unwrap_or(run.rounds)
 }
 
 /// The block between the markers: a line of a row for each protocol, the best peer beside it.
@@ -151,7 +151,7 @@ fn block(run: &Summarized, directory: &str) -> String {
     let _infallible = write!(
         text,
         "\n{}. All figures, samples and commands are in [{directory}]({directory}/README.md). \
-         To repeat it: `make bench-peers` (about an hour and a quarter, on a quiet machine).\n",
+         To repeat it: `make bench-peers` (more than an hour, on a quiet machine).\n",
         bar_line(&run.bars, "[bars](bench/README.md#the-bars)"),
     );
     text

@@ -111,7 +111,7 @@ pub fn text(outcome: &Outcome, options: &Options) -> String {
         "\nMedian (smallest..largest) of {} of {} s each. CPU us: time of all threads on a core, for each request, \
          in a span within the measurement.\nServer on core {}, clients on core {}; % are shares of one core. \
          \"of limit\": IOPS against the better of the bare programs in the same round, median. TCP congestion control: {}.",
-        rounds_text(options.rounds(), options.large_rounds() as usize),
+        rounds(outcome, options),
         options.seconds(),
         options.server_core,
         options.client_core,
@@ -406,6 +406,12 @@ pub fn new_directory(out: &Path, machine: &Machine) -> Result<PathBuf, Error> {
     Err(Error::Options(format!("{} holds a thousand runs of {name}; use --out", out.display())))
 }
 
+/// How many rounds were measured.
+fn rounds(outcome: &Outcome, options: &Options) -> String {
+    let large = outcome.rows.iter().find(|row| row.is_large());
+    rounds_text(options.rounds(), large.map_or(options.rounds(), |row| options.rounds_of(row)))
+}
+
 fn readme(outcome: &Outcome, options: &Options) -> String {
     let machine = &outcome.machine;
     let mut text = format!("# Side by side, {}, {}\n\n", machine.date, machine.label);
@@ -414,7 +420,7 @@ fn readme(outcome: &Outcome, options: &Options) -> String {
         "Volumes of {} MiB in memory, written once before measuring. The servers alternate within every round; {} of \
          {} s, each after {} s of warm-up.\n\n",
         options.size,
-        rounds_text(options.rounds(), options.large_rounds() as usize),
+        rounds(outcome, options),
         options.seconds(),
         WARM_UP_S,
     );

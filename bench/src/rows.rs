@@ -110,8 +110,8 @@ impl Row {
 }
 
 /// How many rounds were measured, and how many in rows of large requests.
-pub fn rounds_text(rounds: u32, large: usize) -> String {
-    let large = if large == rounds as usize { String::new() } else { format!(" ({large} of 128 KiB)") };
+pub fn rounds_text(rounds: u32, large: u32) -> String {
+    let large = if large == rounds { String::new() } else { format!(" ({large} of 128 KiB)") };
     format!("{rounds} rounds{large}")
 }
 

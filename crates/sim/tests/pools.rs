@@ -14,6 +14,12 @@ fn pools_beyond_redundancy() {
     run("pools_beyond_redundancy", pool::beyond_redundancy, 2000);
 }
 
+/// What it met there is in docs/concepts/simulation.md, "What still fails"; it could not be read as a whole.
+#[test]
+fn an_update_that_was_made_in_part_ends_a_history_that_reads_block_by_block() {
+    pool::beyond_redundancy(7_302_289).unwrap();
+}
+
 #[test]
 fn pools_on_cores_that_starve() {
     run("pools_on_cores_that_starve", pool::on_cores_that_starve, 1000);

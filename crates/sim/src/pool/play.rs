@@ -546,33 +546,18 @@ impl History {
             let mut offset = 0;
             while offset < bytes {
                 let length = READ_BACK.min(bytes - offset);
-                let whole = self.read_whole(volume, offset..offset + length);
-                if self.is_made_in_part(&whole) {
-                    return Ok(());
-                }
-                if !whole? {
+                if !self.read_whole(volume, offset..offset + length)? {
                     for block in (offset..offset + length).step_by(4096) {
-                        let read = self.read_whole(volume, block..block + 4096);
-                        if self.is_made_in_part(&read) {
-                            return Ok(());
-                        }
-                        if !read? {
-                            self.allow_loss(volume, &(block..block + 4096))?;
-                        }
+                        self.read_block(volume, block..block + 4096)?;
                     }
+                }
+                if self.deceived.get() {
+                    return Ok(());
                 }
                 offset += length;
             }
         }
         Ok(())
-    }
-
-    /// Whether wrong bytes were read that are an update which was made in part: then nothing more can be said.
-    fn is_made_in_part(&self, read: &Result<bool, Failure>) -> bool {
-        let (Err(Failure(why)), true) = (read, self.half_made.get()) else { return false };
-        self.note(format_args!("an update that was made in part: {why}"));
-        self.deceived.set(true);
-        true
     }
 
     fn read_bytes(
@@ -599,17 +584,22 @@ impl History {
         let has_failed = self.machine.handle().status().has_failed;
         let mut model = self.control.model.borrow_mut();
         let settled = if has_failed { model.glance(run, &buffer) } else { model.settle(run, &buffer, kept) };
-        settled.map_err(|Failure(why)| {
-            Failure(format!("reading volume {volume} back at {}: {why}", bytes.start))
-        })?;
-        Ok(true)
+        let Err(Failure(why)) = settled else { return Ok(true) };
+        if self.half_made.get() {
+            self.note(format_args!("an update that was made in part: {why}"));
+            self.deceived.set(true);
+            return Ok(true);
+        }
+        Err(Failure(format!("reading volume {volume} back at {}: {why}", bytes.start)))
     }
 
-    /// A block could not be read: whether redundancy was used up.
-    fn allow_loss(&self, volume: usize, bytes: &std::ops::Range<u64>) -> Result<(), Failure> {
+    fn read_block(&self, volume: usize, bytes: std::ops::Range<u64>) -> Result<(), Failure> {
+        if self.read_whole(volume, bytes.clone())? {
+            return Ok(());
+        }
         let mut atlas = self.control.atlas.borrow_mut();
         atlas.look(&self.machine.roster);
-        if atlas.may_fail_read(volume, bytes) {
+        if atlas.may_fail_read(volume, &bytes) {
             self.control.tolerated.set(self.control.tolerated.get() + 1);
             return Ok(());
         }
