@@ -20,6 +20,20 @@ fn an_update_that_was_made_in_part_ends_a_history_that_reads_block_by_block() {
     pool::beyond_redundancy(7_302_289).unwrap();
 }
 
+/// A checkpoint had taken in that a member was out, and ended without labels, as another one did not take its flush: whoever waited
+/// for the labels went on as if they said it, and the member that lacked what was acknowledged was in sync later.
+#[test]
+fn nothing_is_acknowledged_by_labels_that_were_not_written() {
+    pool::beyond_redundancy(11_400_176).unwrap();
+}
+
+/// A member failed while the journal was made: the labels of the opening had it in sync all the same, though it lacked what was in
+/// the places of others.
+#[test]
+fn a_member_that_fails_while_the_pool_is_opened_is_out_in_its_labels() {
+    pool::beyond_redundancy(11_404_406).unwrap();
+}
+
 #[test]
 fn pools_on_cores_that_starve() {
     run("pools_on_cores_that_starve", pool::on_cores_that_starve, 1000);

@@ -246,12 +246,14 @@ impl PoolCore {
         // Rows of a member that is being rebuilt are good where no label says so yet: a recovery would not know. Asked as late
         // as this: one that has come in meanwhile may by now be all that is left.
         let unknown = unusable | shared.states.rebuilding();
+        // Of a pool that has failed, nobody knows whether the labels say who is out.
+        let is_durable = error.is_none() && is_noted && !shared.has_failed();
         for waiting in batch {
             let changes = waiting.changes.borrow();
             let survives = |change: &Change| {
                 Row::new(&shared.geometry, change.row).survives(self.gone(change.row) | unknown)
             };
-            let outcome = if error.is_none() && is_noted && changes.iter().all(survives) {
+            let outcome = if is_durable && changes.iter().all(survives) {
                 changes.iter().for_each(|change| self.note(change, unusable));
                 Ok(number)
             } else {

@@ -360,6 +360,19 @@ impl Keeper {
         self.fill_in().await;
     }
 
+    /// While the pool is opened: the labels say who has failed so far.
+    pub(super) async fn label_out(&mut self) {
+        loop {
+            let changes = self.shared().changes.load(Ordering::Acquire);
+            if !self.note_failed(|_| Cause::WriteError) {
+                self.shared().labelled.fetch_max(changes, Ordering::AcqRel);
+                return;
+            }
+            self.write_bitmap().await;
+            self.write_labels(None).await;
+        }
+    }
+
     /// Whether the journal has forgotten all that was in its place at the last checkpoint.
     fn is_written_twice(&self) -> bool {
         self.label.retired == self.once_written
@@ -374,6 +387,9 @@ impl Keeper {
     /// Brings table pages to their members, makes everything durable, and lets the journal forget what is in its place, and
     /// whose checksums are in both places of their pages: one of them may turn out to be damaged.
     pub(super) async fn checkpoint(&mut self) {
+        if self.shared().has_failed() {
+            return;
+        }
         let oldest = self.shared().oldest();
         self.shared().bitmap.turn();
         // A member that fails meanwhile may lack what the journal is about to forget: that has to stand in the bitmap, and

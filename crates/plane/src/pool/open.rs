@@ -296,18 +296,21 @@ impl Pool {
                 "no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned(),
             )
         })?;
-        if label.clean {
-            shared.next.store(label.retired.max(1), Ordering::SeqCst);
-        } else {
-            core.recover(label.retired).await;
-        }
-        label.clean = false;
-        let mut keeper = Keeper::new(core, label, volumes.clone());
-        // A member that was away may have an old catalogue, or a damaged one.
+        let (is_clean, retired) = (std::mem::replace(&mut label.clean, false), label.retired);
+        let mut keeper = Keeper::new(core.clone(), label, volumes.clone());
+        // A member that was away may have an old catalogue, or a damaged one. And the labels say who is out before anything is
+        // made that he lacks.
         keeper.write_catalogue().await;
+        keeper.label_out().await;
+        if is_clean {
+            shared.next.store(retired.max(1), Ordering::SeqCst);
+        }
+        while !is_clean && !core.recover(retired).await {
+            keeper.label_out().await;
+        }
         // All segments of the journal are free from now on.
         keeper.checkpoint_twice().await;
-        shared.labelled.store(shared.changes.load(Ordering::Acquire), Ordering::Release);
+        keeper.label_out().await;
         shared.volumes.set(volumes);
         self.put_seed(keeper.label().clone(), receiver);
         Ok(self)

@@ -66,12 +66,23 @@ impl Replay {
 }
 
 impl PoolCore {
-    /// Reads the journals of all members, and makes what is not retired. `retired`: what the labels say.
-    pub(super) async fn recover(self: &Rc<Self>, retired: u64) {
+    /// Reads the journals of all members, and makes what is not retired. `retired`: what the labels say. False when a member has
+    /// failed meanwhile: before anything more is made that it lacks, the labels have to say that it is out.
+    pub(super) async fn recover(self: &Rc<Self>, retired: u64) -> bool {
+        let out = self.shared.states.out();
+        // Where nothing can be written any more, what was acknowledged is to be read all the same.
+        let is_labelled = || self.shared.states.out() == out || self.shared.has_failed();
         let findings = self.find(retired).await;
         let mut uneven = Vec::new();
         for (number, found) in findings.transactions.range(findings.retired..) {
-            self.replay(*number, found, &findings, &mut uneven).await;
+            let updates = self.read_updates(found).await;
+            if updates.iter().all(|replay| self.is_made(replay)) {
+                self.complete_parts(found, &updates).await;
+            }
+            if !is_labelled() {
+                return false;
+            }
+            self.replay(*number, updates, &findings, &mut uneven).await;
         }
         // Only now every block of a column is what it was last, and those without a part follow from the others.
         for (row, positions) in uneven {
@@ -83,6 +94,7 @@ impl PoolCore {
         let next = (findings.highest() + 1).max(findings.retired) + UNSEEN;
         self.shared.next.store(next, Ordering::SeqCst);
         self.shared.retired.store(findings.retired, Ordering::SeqCst);
+        true
     }
 
     /// Reads the parts of one update. `offsets`: of each slot's part, where its next blocks are.
@@ -125,17 +137,14 @@ impl PoolCore {
         self.read_pages(slot, place, replay.columns()).await
     }
 
+    /// What becomes of the updates of a transaction.
     async fn replay(
         self: &Rc<Self>,
         number: u64,
-        found: &Found,
+        updates: Vec<Replay>,
         findings: &Findings,
         uneven: &mut Vec<Place>,
     ) {
-        let updates = self.read_updates(found).await;
-        if updates.iter().all(|replay| self.is_made(replay)) {
-            self.complete_parts(found, &updates).await;
-        }
         for replay in updates {
             let head = replay.head;
             let gone = self.gone(head.row);
