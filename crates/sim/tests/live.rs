@@ -10,9 +10,13 @@ use plane::core::{Offer, Portals};
 use plane::live::{Bytes, Live, LiveError};
 use plane::pool::{Level, PoolPlan};
 use plane::volume::Limits;
-use ring::Buffer;
 use ring::sim::World;
+use ring::{Buffer, SendList, Socket};
 use sim::{Client, Connector, PoolShape, Server, Transport, VolumePlan, member_path};
+use wire::nbd::{
+    Greeting, InfoType, OPTION_REPLY_LENGTH, OptionCode, OptionReplyHeader, OptionReplyType,
+    encode_info_request, encode_option,
+};
 
 const MIB: u64 = 1 << 20;
 const TRANSPORTS: [Transport; 3] = [Transport::Iscsi, Transport::Nvme, Transport::Nbd];
@@ -93,6 +97,34 @@ impl Bed {
     fn listen(&self, portals: &Portals) -> Result<Portals, LiveError> {
         let portals = portals.clone();
         self.server.change(|live, shard| async move { live.listen(&shard, &portals).await }).unwrap()
+    }
+
+    /// A connection to the NBD portal that knows nothing of the protocol.
+    fn bare(&self) -> Rc<Socket> {
+        let (ring, portal) = (self.client.reactor().ring().clone(), self.server.portals().nbd[0]);
+        let connect = async move { Socket::connect(&ring, portal).await.unwrap() };
+        Rc::new(self.world.block_on(self.client.reactor(), connect).unwrap())
+    }
+
+    fn send(&self, socket: &Rc<Socket>, bytes: &[u8]) {
+        let (socket, mut list) = (socket.clone(), SendList::new());
+        list.push_bytes(bytes);
+        let send = async move { socket.send(list).await.0.unwrap() };
+        self.world.block_on(self.client.reactor(), send).unwrap();
+    }
+
+    fn receive(&self, socket: &Rc<Socket>, bytes: usize) -> Vec<u8> {
+        let socket = socket.clone();
+        let receive = async move {
+            let mut received = Vec::new();
+            while received.len() < bytes {
+                let chunk = socket.receive().await.unwrap();
+                assert!(!chunk.is_empty(), "the connection has ended");
+                received.extend_from_slice(&chunk);
+            }
+            received
+        };
+        self.world.block_on(self.client.reactor(), receive).unwrap()
     }
 
     /// A lane that writes and reads a block of its own until it is stopped; tells how often it did, and what went wrong.
@@ -209,6 +241,29 @@ fn a_volume_comes_and_goes_while_others_are_in_use() {
         for load in loads {
             assert_eq!(load.end(&bed.world), None);
         }
+        bed.server.stop().unwrap();
+    }
+}
+
+/// Half an option has come when the volume goes; the other half finds what is offered by then.
+#[test]
+fn an_option_that_came_in_halves_does_not_find_a_volume_that_went_meanwhile() {
+    for seed in 0..10 {
+        let mut bed = Bed::new(seed);
+        let peer = bed.bare();
+        bed.receive(&peer, Greeting::LENGTH);
+        let (mut data, mut option) = (Vec::new(), Vec::new());
+        encode_info_request("two", &[InfoType::BLOCK_SIZE], &mut data);
+        encode_option(OptionCode::GO, &data, &mut option);
+        let (half, rest) = option.split_at(option.len() - 3);
+        bed.send(&peer, &[&3_u32.to_be_bytes(), half].concat());
+        bed.world.run_for(Duration::from_millis(100)).unwrap();
+        bed.remove("two", Bytes::Keep).unwrap();
+        bed.send(&peer, rest);
+        let reply = bed.receive(&peer, OPTION_REPLY_LENGTH);
+        let reply = OptionReplyHeader::decode(reply.first_chunk().unwrap()).unwrap();
+        assert_eq!(reply.kind, OptionReplyType::ERR_UNKNOWN);
+        drop(peer);
         bed.server.stop().unwrap();
     }
 }

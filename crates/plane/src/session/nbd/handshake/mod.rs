@@ -74,17 +74,19 @@ async fn exchange(
         reader.first(&mut header).await?;
         let header = OptionHeader::decode(&header).map_err(|_| Failure::Garbage)?;
         let length = header.length as usize;
-        // One list for the whole option: what is found in it is served, whatever is offered afterwards.
+        if length > NBD_OPTION_SKIP_BYTES {
+            return Err(Failure::TooLong(header.length));
+        }
+        let is_too_long = length > NBD_OPTION_BYTES;
+        data.resize(if is_too_long { 0 } else { length }, 0);
+        reader.exact(&mut data).await?;
+        reader.skip(length - data.len()).await?;
+        // One list for the whole option, of the time when all of it has come: nothing is waited for until the connection
+        // belongs to the volume, so that a volume that goes meanwhile is not found, or takes the connection with it.
         let view = service.view();
-        let step = if length > NBD_OPTION_BYTES {
-            if length > NBD_OPTION_SKIP_BYTES {
-                return Err(Failure::TooLong(header.length));
-            }
-            reader.skip(length).await?;
+        let step = if is_too_long {
             handshake.too_long(header.option, &mut replies)?
         } else {
-            data.resize(length, 0);
-            reader.exact(&mut data).await?;
             let step = handshake.option(header.option, &data, &view, &mut replies);
             if let Some(name) = handshake.take_unknown() {
                 let why = "there is no such export".to_owned();
