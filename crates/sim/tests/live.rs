@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use lab::initiator::Session;
 use plane::core::{Offer, Portals};
+use plane::limits::NBD_BYTES_IN_FLIGHT;
 use plane::live::{Bytes, Live, LiveError};
 use plane::pool::{Level, PoolPlan};
 use plane::volume::Limits;
-use ring::sim::World;
+use ring::sim::{Settings, World};
 use ring::{Buffer, SendList, Socket};
 use sim::{Client, Connector, PoolShape, Server, Transport, VolumePlan, member_path};
 use wire::nbd::{
-    Greeting, InfoType, OPTION_REPLY_LENGTH, OptionCode, OptionReplyHeader, OptionReplyType,
+    CommandFlags, Greeting, InfoType, OPTION_REPLY_LENGTH, OptionCode, OptionReplyHeader, OptionReplyType,
     encode_info_request, encode_option,
 };
 
@@ -31,7 +32,10 @@ struct Bed {
 
 impl Bed {
     fn new(seed: u64) -> Bed {
-        let world = World::new(seed);
+        Bed::in_world(World::new(seed))
+    }
+
+    fn in_world(world: World) -> Bed {
         let volumes = vec![VolumePlan::new("one", MIB, 512), VolumePlan::new("two", MIB, 512).in_memory()];
         let mut server = Server::new(&world, 2, volumes);
         server.start().unwrap();
@@ -266,6 +270,34 @@ fn an_option_that_came_in_halves_does_not_find_a_volume_that_went_meanwhile() {
         drop(peer);
         bed.server.stop().unwrap();
     }
+}
+
+/// Where there is a page cache to be filled, memory is taken for it as for reads.
+#[test]
+fn requests_to_cache_are_bounded_as_reads_are() {
+    // Of sectors that are larger than its blocks a file is not read directly.
+    let settings = Settings { sector_bytes: 4096, ..Settings::default() };
+    let mut bed = Bed::in_world(World::with_settings(1, settings));
+    let peer = bed.bare();
+    bed.receive(&peer, Greeting::LENGTH);
+    let (mut data, mut bytes) = (Vec::new(), 3_u32.to_be_bytes().to_vec());
+    encode_info_request("one", &[InfoType::BLOCK_SIZE], &mut data);
+    encode_option(OptionCode::GO, &data, &mut bytes);
+    bed.send(&peer, &bytes);
+    bed.world.run_for(Duration::from_millis(100)).unwrap();
+    bed.server.machine().stall(&bed.server.volumes()[0].path());
+    let before = ring::in_use();
+    let cache = |cookie| {
+        let (command, flags) = (wire::nbd::Command::CACHE, CommandFlags::empty());
+        wire::nbd::Request { flags, command, cookie, offset: 0, length: MIB as u32 }.encode()
+    };
+    bed.send(&peer, &(0..200).map(cache).collect::<Vec<_>>().concat());
+    bed.world.run_for(Duration::from_secs(1)).unwrap();
+    let used = ring::in_use() - before;
+    bed.server.machine().release(&bed.server.volumes()[0].path());
+    assert!(used > 0 && used <= NBD_BYTES_IN_FLIGHT + MIB as usize, "{used} bytes of buffers");
+    drop(peer);
+    bed.server.stop().unwrap();
 }
 
 /// What is larger is there for new sessions and old ones, and whoever was writing noticed nothing.

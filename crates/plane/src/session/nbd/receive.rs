@@ -8,7 +8,7 @@ use wire::nbd::{Command, CommandFlags, Errno, NotARequest, REQUEST_LENGTH, Reque
 use super::connection::{Connection, Phase, Slot};
 use super::errors::Refused;
 use super::execute::Transmission;
-use crate::limits::{NBD_PAYLOAD_BYTES, NBD_SKIP_BYTES, SEND_QUEUE_BYTES};
+use crate::limits::{FILL_BYTES, NBD_PAYLOAD_BYTES, NBD_SKIP_BYTES, SEND_QUEUE_BYTES};
 use crate::memory_gate::wait_for_memory;
 use crate::request::Geometry;
 use crate::transport::{Gone, Reader};
@@ -121,7 +121,12 @@ async fn take(
         connection.refuse(request.cookie, refused);
         return Ok(());
     }
-    let bytes = if request.command == Command::READ { request.length as usize } else { payload };
+    let bytes = match request.command {
+        Command::READ => request.length as usize,
+        // It is read in parts, with one buffer.
+        Command::CACHE => FILL_BYTES.min(request.length as usize),
+        _ => payload,
+    };
     let slot = make_room(connection, bytes).await;
     let mut buffer = Buffer::empty();
     if payload > 0 {
