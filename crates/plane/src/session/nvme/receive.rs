@@ -12,7 +12,7 @@ use wire::nvme::{Command, Status};
 
 use super::connection::Connection;
 use super::queue::Queue;
-use crate::limits::{NVME_IN_CAPSULE, NVME_MAXH2CDATA};
+use crate::limits::{ANSWER_QUEUE_BYTES, NVME_IN_CAPSULE, NVME_MAXH2CDATA};
 use crate::memory_gate::has_memory;
 use crate::transport::{Gone, Reader};
 
@@ -61,6 +61,8 @@ impl Pdu {
 /// Waits until the next PDU begins to come.
 async fn ready(connection: &Connection, reader: &mut Reader) -> Result<(), End> {
     connection.receiving.set(false);
+    // Refusals wait for nothing: who sends what causes them and does not read is not read from either.
+    connection.outgoing.below(ANSWER_QUEUE_BYTES).await;
     reader.ready().await?;
     connection.receiving.set(true);
     Ok(())

@@ -13,8 +13,8 @@ use wire::nvme::{CNTLID_DYNAMIC, Fuse, SglDescriptor, Status};
 use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
 use super::host::{Host, Received};
 use crate::limits::{
-    BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_MEMORY_TIME, NVME_QUEUE_ENTRIES,
-    NVME_QUEUES, SEND_QUEUE_BYTES,
+    ANSWER_QUEUE_BYTES, BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_MEMORY_TIME,
+    NVME_QUEUE_ENTRIES, NVME_QUEUES, SEND_QUEUE_BYTES,
 };
 
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
@@ -132,6 +132,28 @@ fn reads_that_come_together_do_not_all_begin_before_one_is_taken() {
         assert!(in_use() <= SEND_QUEUE_BYTES + data.len(), "{} bytes of buffers", in_use());
         bed.release();
         assert!(matches!(host.next().await, Received::Data(_, first) if first == data));
+    });
+}
+
+#[test]
+fn refusals_of_one_who_does_not_read_take_little_memory() {
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let queue = bed.cores.iter().find_map(|core| core.nvme.queues().pop()).unwrap();
+        let outgoing = &queue.connection.outgoing;
+        // As if they were answers.
+        while outgoing.bytes() < ANSWER_QUEUE_BYTES + (4 << 20) {
+            outgoing.push(1, |list| list.push(Buffer::zeroed(1 << 20).share()));
+        }
+        bed.pass(Duration::from_secs(1)).await;
+        let waiting = outgoing.bytes();
+        let unknown = host.encode_capsule(command(Opcode::RESERVATION_REPORT, host.next_cid(), 1), &[]);
+        host.send(&unknown.repeat(1000)).await;
+        bed.pass(Duration::from_secs(1)).await;
+        // What was waited for when the answers became so many is taken.
+        let more = outgoing.bytes() - waiting;
+        assert!(more < 100, "{more} bytes more");
     });
 }
 
