@@ -72,6 +72,8 @@ pub struct Controller {
     pub(super) admin: RefCell<Option<Rc<Queue>>>,
     /// A reset or a shutdown goes on.
     pub(super) in_transition: Cell<bool>,
+    /// Resets and shutdowns that are not over, those that have not begun to do anything included.
+    pub(super) transitions: Cell<u32>,
     pub(super) transition_ended: Notify,
 }
 
@@ -103,6 +105,7 @@ impl Controller {
             changed: RefCell::default(),
             admin: RefCell::default(),
             in_transition: Cell::new(false),
+            transitions: Cell::new(0),
             transition_ended: Notify::new(),
         })
     }

@@ -40,8 +40,8 @@ impl Controller {
         }
         let (old, new) = (self.cc.get(), ControllerConfiguration(set.value as u32));
         let enables = old.en() == 0 && new.en() == 1;
-        if enables && self.in_transition.get() {
-            // The host has to wait for CSTS.RDY to be cleared first.
+        if enables && self.transitions.get() > 0 {
+            // The host has to wait for CSTS.RDY to be cleared first (Base 2.1 section 3.1.4.5).
             return Err(Status::COMMAND_SEQUENCE_ERROR);
         }
         self.cc.set(new);
@@ -73,6 +73,7 @@ impl Controller {
     /// two enablings.
     fn begin(self: &Rc<Self>, transition: Transition) {
         self.link.end_life();
+        self.transitions.set(self.transitions.get() + 1);
         let controller = self.clone();
         self.shard.ring().spawn_later(async move {
             let free = || (!controller.in_transition.replace(true)).then_some(());
@@ -82,6 +83,7 @@ impl Controller {
                 Transition::Shutdown => controller.in_time("shut down", controller.shut_down()).await,
             }
             controller.in_transition.set(false);
+            controller.transitions.set(controller.transitions.get() - 1);
             controller.transition_ended.notify();
         });
     }

@@ -49,6 +49,32 @@ fn a_reset_that_waits_for_a_stalled_disk_says_so_and_never_that_it_is_done() {
 }
 
 #[test]
+fn a_controller_is_not_enabled_in_the_moment_of_its_reset() {
+    play_with_file(|bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        for _ in 0..5 {
+            let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+            bed.stall();
+            host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+            bed.pass(Duration::from_millis(100)).await;
+            // Both come together, so that the second one is looked at before the reset has done anything.
+            let both = [ENABLED.with_en(0), ENABLED].map(|value| {
+                let value = value.0.into();
+                let set = PropertySet { size: PropertySize::FOUR, offset: Property::CC, value };
+                admin.encode_capsule(set.command(admin.next_cid()), &[])
+            });
+            admin.send(&both.concat()).await;
+            assert_eq!(admin.completed().await.status, DONE);
+            assert_eq!(admin.completed().await.status, Status::COMMAND_SEQUENCE_ERROR);
+            bed.release();
+            admin.until_status(0, Duration::from_secs(1)).await;
+            admin.set_configuration(ENABLED).await;
+            admin.until_status(1, Duration::from_secs(1)).await;
+        }
+    });
+}
+
+#[test]
 fn a_shutdown_is_complete_only_when_everything_is_durable() {
     play_with_file(|bed| async move {
         let (admin, cntlid) = Host::admin(&bed, 0).await;
