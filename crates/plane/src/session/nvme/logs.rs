@@ -37,6 +37,10 @@ pub async fn get(controller: &Controller, command: &Command) -> Result<Outcome, 
     if length > TRANSFER_BYTES || !get.offset.is_multiple_of(4) || get.offset_is_index {
         return Err(Status::INVALID_FIELD_IN_COMMAND.do_not_retry());
     }
+    // Section 5.1.12: only a command that succeeds clears the event.
+    if length > command.sgl.length as usize {
+        return Err(Status::DATA_SGL_LENGTH_INVALID.do_not_retry());
+    }
     let page = match (&controller.link.kind(), get.page) {
         (Kind::Discovery, LogPage::DISCOVERY) => discovery(controller),
         (_, LogPage::SUPPORTED_LOG_PAGES) => supported(controller),

@@ -8,7 +8,7 @@ use wire::nvme::admin::features::EventConfiguration;
 use wire::nvme::admin::identify::{
     Cns, Descriptor, Descriptors, Identify, IdentifyNamespace, read_namespace_list,
 };
-use wire::nvme::admin::log::LogPage;
+use wire::nvme::admin::log::{GetLogPage, LogPage};
 use wire::nvme::io::{BlockRange, Opcode, command};
 use wire::nvme::tcp::DigestFlags;
 use wire::nvme::{Command, Fuse, NSID_ALL, SglDescriptor, Status};
@@ -112,6 +112,26 @@ fn a_namespace_that_comes_or_goes_is_told_and_the_queues_on_every_core_know_it()
         for host in &queues {
             assert!(host.fetch(read(1)).await.is_ok());
         }
+    });
+}
+
+#[test]
+fn what_changed_is_not_forgotten_by_a_log_page_that_could_not_be_given() {
+    play(|bed| async move {
+        let (admin, _) = Host::admin_of(&bed, SHARED, 0).await;
+        listen(&admin, EventConfiguration::NAMESPACE_ATTRIBUTE).await;
+        let mut offered = bed.offered();
+        let place = offered.iter().position(|subsystem| subsystem.nqn == SHARED).unwrap();
+        offered[place].namespaces.remove(0);
+        bed.offer(offered);
+        bed.pass(Duration::from_millis(100)).await;
+        let get = GetLogPage::new(LogPage::CHANGED_NAMESPACES, 0, 4096).command(0);
+        let short = Command { sgl: SglDescriptor::transport(512), ..get };
+        assert_eq!(admin.fetch(short).await, Err(Status::DATA_SGL_LENGTH_INVALID.do_not_retry()));
+        admin.capsule(asynchronous_event_request(admin.next_cid()), &[]).await;
+        let told = Event::from_result(admin.completed().await.result);
+        assert_eq!(told, Event::NAMESPACE_ATTRIBUTE_CHANGED);
+        assert_eq!(changed(&admin, false).await, [1]);
     });
 }
 
