@@ -374,6 +374,34 @@ fn a_limit_holds_over_all_cores_and_can_be_taken_away() {
     }
 }
 
+/// Those who wait for their turn within a limit are no reason to keep it, or the volume.
+#[test]
+fn a_limit_that_was_too_low_can_be_raised_whatever_waits_within_it() {
+    let mut bed = Bed::new(1);
+    let plan = bed.server.volumes()[1].clone();
+    let lanes = TRANSPORTS.map(|transport| bed.load(transport, 1, 10));
+    all_go_on(&lanes, &bed.world, "before");
+    let limited = |bytes_per_second| {
+        let mut offer = plan.offer(1);
+        offer.volume.limits = Limits { iops: None, bytes_per_second };
+        offer
+    };
+    // Each request takes more than four minutes.
+    bed.alter(limited(Some(2))).unwrap();
+    bed.world.run_for(Duration::from_secs(1)).unwrap();
+    bed.alter(limited(Some(3))).unwrap();
+    bed.world.run_for(Duration::from_secs(1)).unwrap();
+    bed.alter(limited(None)).unwrap();
+    all_go_on(&lanes, &bed.world, "without the limit");
+    bed.alter(limited(Some(2))).unwrap();
+    bed.world.run_for(Duration::from_secs(1)).unwrap();
+    bed.remove("two", Bytes::Keep).unwrap();
+    for lane in lanes {
+        assert!(lane.end(&bed.world).is_some(), "its volume was taken away");
+    }
+    bed.server.stop().unwrap();
+}
+
 /// Who may not use a volume any more is ended; who may goes on.
 #[test]
 fn only_who_may_not_use_a_volume_any_more_is_ended() {

@@ -5,7 +5,7 @@
 //! no further ahead than `BURST`. One number for all cores, and nobody has to fill a bucket.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ring::{Instant, Ring};
@@ -16,6 +16,9 @@ use crate::request::{Io, Request, Verb};
 /// How far requests may come ahead of their rate: short enough that nobody sees a jump in a graph, long enough that a
 /// deep queue is not torn apart.
 const BURST: Duration = Duration::from_millis(100);
+
+/// How often those who wait look whether they still have to.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What a volume may do. `None` bounds nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +61,8 @@ impl Clock {
 struct Clocks {
     requests: Clock,
     bytes: Clock,
+    /// Nobody waits: what is under way is to come to its end.
+    open: AtomicBool,
 }
 
 /// Keeps a volume within its limits; clones on all cores share them.
@@ -86,9 +91,25 @@ impl Limited {
         self.limits
     }
 
+    /// Lets those through who wait, and who comes, until the result is dropped: a change that waits for what is under way would
+    /// wait as long as the limit says.
+    pub fn open(&self) -> OpenLimits {
+        self.clocks.open.store(true, Ordering::Relaxed);
+        OpenLimits(self.clocks.clone())
+    }
+
     /// The layer of one core.
     pub fn layer(&self, ring: &Ring) -> Limit {
         Limit { ring: ring.clone(), limits: self.limits, clocks: self.clocks.clone() }
+    }
+}
+
+/// Limits that are open.
+pub struct OpenLimits(Arc<Clocks>);
+
+impl Drop for OpenLimits {
+    fn drop(&mut self) {
+        self.0.open.store(false, Ordering::Relaxed);
     }
 }
 
@@ -116,7 +137,10 @@ impl Limit {
             return next.submit(request);
         }
         Io::pending(async move {
-            self.ring.sleep_until(due).await;
+            let waits = |now: &Instant| *now < due && !self.clocks.open.load(Ordering::Relaxed);
+            while let Some(now) = Some(self.ring.now()).filter(waits) {
+                self.ring.sleep_until(due.min(now + LOOK)).await;
+            }
             next.submit(request).await
         })
     }

@@ -266,8 +266,10 @@ impl Live {
         // Whoever comes meanwhile waits, and finds the new stack.
         let whole = Extent::new(0, channel.geometry().bytes());
         let busy = || LiveError::Held { volume: offer.volume.name.clone() };
-        let held = hold(shard, &channel, whole).await.ok_or_else(busy)?;
         let old = self.volumes.borrow()[place].as_ref().expect("it is there").volume.clone();
+        let unlimited = old.open_limits();
+        let held = hold(shard, &channel, whole).await.ok_or_else(busy)?;
+        drop(unlimited);
         let lock = self.volumes.borrow()[place].as_ref().and_then(|held| held.lock.clone());
         let options = offer.volume.clone();
         let volume = Arc::new(old.altered(shard.ring(), options, lock.as_ref()).await?);
@@ -299,9 +301,10 @@ impl Live {
     ) -> Result<bool, LiveError> {
         let _turn = self.turn(shard.ring()).await?;
         let place = self.find(name)?;
-        if let Some(held) = &mut self.volumes.borrow_mut()[place] {
+        let leaving = self.volumes.borrow_mut()[place].as_mut().map(|held| {
             held.leaves = true;
-        }
+            held.volume.open_limits()
+        });
         let busy = || LiveError::Busy { volume: name.to_owned() };
         self.offer(shard, grace).await?;
         let released = everywhere(shard, move |shard| release(shard, place)).await;
@@ -311,7 +314,7 @@ impl Live {
         let channel = shard.volume(place);
         let flush = channel.submit(Request::flush());
         let flushed = shard.ring().timeout(DRAIN_TIME, flush).await.ok_or_else(busy)?.result;
-        drop(channel);
+        drop((channel, leaving));
         on_every(shard, move |shard| shard.set_volume(place, None)).await;
         let held = self.volumes.borrow_mut()[place].take().expect("it is there");
         let backing = held.volume.options().backing.clone();

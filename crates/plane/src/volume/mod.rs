@@ -18,7 +18,7 @@ use std::sync::Arc;
 use ring::{Buffer, File, Memory, Ring};
 
 use crate::disk::{Disk, FileError, Make, MemoryDisk, NullDisk, PreparedFile};
-use crate::layers::{Faults, Layer, Limited, Stack};
+use crate::layers::{Faults, Layer, Limited, OpenLimits, Stack};
 use crate::pool::format::VolumeEntry;
 use crate::pool::{Assembled, PoolCores, PoolDisk, PoolError, Pools, VolumeWish};
 use crate::request::{Extent, Request};
@@ -159,6 +159,11 @@ impl Volume {
             Limited::new(options.limits)
         };
         Ok(Volume { options, limited, bytes })
+    }
+
+    /// Nobody waits within its limits until the result is dropped.
+    pub(crate) fn open_limits(&self) -> OpenLimits {
+        self.limited.open()
     }
 
     /// The pool that it lives on, and what it is there.
