@@ -29,7 +29,7 @@ use super::volumes::VolumeWish;
 use super::watch::Watch;
 use crate::latest::Latest;
 use crate::limits::POOL_MEMBER_STALL;
-use crate::request::Request;
+use crate::request::{Flags, Request};
 
 /// Bytes of the table that are read or written at once.
 const TABLE_BYTES: usize = 1 << 20;
@@ -298,6 +298,7 @@ impl Pool {
         })?;
         let (is_clean, retired) = (std::mem::replace(&mut label.clean, false), label.retired);
         let mut keeper = Keeper::new(core.clone(), label, volumes.clone());
+        core.mend_tails().await;
         // A member that was away may have an old catalogue, or a damaged one. And the labels say who is out before anything is
         // made that he lacks.
         keeper.write_catalogue().await;
@@ -491,6 +492,28 @@ impl PoolCore {
             self.ask(slot, Request::flush()).await.result.map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// The power went while the tails of labels were written: where one is not whole it gets what the head says, before that is
+    /// written. Else the next cut could take both.
+    async fn mend_tails(&self) {
+        let [head, tail] = End::BOTH.map(|end| self.geometry().label_place(end));
+        for slot in members(self.geometry().slot_mask() & !self.shared.states.out()) {
+            if Label::decode(&self.read_pages(slot, tail, 1).await).is_ok() {
+                continue;
+            }
+            let Ok(label) = Label::decode(&self.read_pages(slot, head, 1).await) else { continue };
+            if label.geometry.label_place(End::Tail) != tail {
+                continue;
+            }
+            let block = Buffer::copy_of(&Label { end: End::Tail, ..label }.encode());
+            let answer = self.ask(slot, Request::write(tail, block).with(Flags::FUA)).await;
+            if let Err(trouble) = answer.result
+                && !self.fail(slot, Cause::WriteError, &trouble)
+            {
+                self.shared.fail_stop("a label could not be written");
+            }
+        }
     }
 
     pub(super) async fn load_table(&self, slot: usize) {
