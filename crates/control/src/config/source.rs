@@ -123,15 +123,68 @@ fn collect(value: &DeValue<'_>, key: &str, span: Range<usize>, hide: bool, secre
     }
 }
 
-/// A configuration with every value that may be a secret replaced by what the reader refuses. A text that is not TOML has
-/// been refused before.
+/// What comments may have of secrets: keys that were switched off with their values, and all that stands behind a secret. `values`
+/// are the secrets outside of them.
+fn secrets_of_comments(text: &str, values: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut secrets = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let end = start + line.trim_end().len();
+        if let Some(comment) = comment_of(line).map(|at| start + at + 1) {
+            let follows_secret = values.iter().any(|value| (start..end).contains(&value.end));
+            let shown = text.get(comment..end).unwrap_or_default();
+            let from = if follows_secret { Some(0) } else { secret_of_comment(shown) };
+            secrets.extend(from.map(|from| comment + from..end).filter(|range| !range.is_empty()));
+        }
+        start += line.len();
+    }
+    secrets
+}
+
+/// Where a line has a `#` outside of quotes.
+fn comment_of(line: &str) -> Option<usize> {
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, character) in line.char_indices() {
+        match (quote, character) {
+            (None, '#') => return Some(at),
+            (None, '"' | '\'') => quote = Some(character),
+            (Some('"'), '\\') if !is_escaped => {
+                is_escaped = true;
+                continue;
+            }
+            (Some(open), _) if character == open && !is_escaped => quote = None,
+            _ => {}
+        }
+        is_escaped = false;
+    }
+    None
+}
+
+/// What follows the first `=` behind a key that is one of a secret.
+fn secret_of_comment(comment: &str) -> Option<usize> {
+    let is_key = |character: char| character.is_alphanumeric() || "-_.\"'".contains(character);
+    let keyed = |at: &usize| {
+        let before = comment[..*at].trim_end().to_lowercase();
+        let key = before.rsplit(|character| !is_key(character)).next().unwrap_or_default();
+        !matches!(key, "secret_file" | "password_file") && is_suspect(&key.replace(['.', '"', '\''], ""))
+    };
+    comment.match_indices('=').map(|(at, _)| at).find(keyed).map(|at| at + 1)
+}
+
+/// A configuration with every value that may be a secret replaced by what the reader refuses, also where it stands in a comment. A
+/// text that is not TOML has been refused before.
 pub fn without_secrets(text: &str) -> String {
     let (document, _) = DeTable::parse_recoverable(text);
     let mut secrets = secrets_of(document.get_ref());
+    secrets.extend(secrets_of_comments(text, &secrets));
     secrets.sort_by_key(|span| span.start);
     let mut shown = String::with_capacity(text.len());
     let mut end = 0;
     for span in secrets {
+        // What looks like a comment may be in the middle of a secret of several lines.
+        if span.start < end {
+            continue;
+        }
         shown.push_str(text.get(end..span.start).unwrap_or_default());
         shown.push('"');
         shown.push_str(super::HIDDEN);

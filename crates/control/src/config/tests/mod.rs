@@ -628,3 +628,27 @@ fn what_is_wrong_with_alerts_and_mail_is_said() {
         assert!(said.errors().len() == 1 && said.to_string().contains(words), "{text}\n{said}");
     }
 }
+
+/// A line that somebody had switched off, and what he noted behind the new secret, were told to everybody who may look.
+#[test]
+fn what_comments_have_of_secrets_is_hidden_too() {
+    let text = "\
+# webhook = \"https://example.org/old-one\"
+#   { user = \"bob\", secret = \"old-one\" },
+# secret_file = \"/etc/fels/bob\"
+alias = \"a # b\" # not a secret: size = 5
+chap = [{ user = \"u\", secret = \"new-one-new\" }] # was old-one
+secret = \"\"\"
+# secret = \"
+old-one\"\"\"
+";
+    let shown = without_secrets(text);
+    assert!(!shown.contains("old-one") && !shown.contains("new-one"), "{shown}");
+    for kept in [
+        "# webhook =\"***\"\n#   { user = \"bob\", secret =\"***\"\n# secret_file = \"/etc/fels/bob\"\n",
+        "alias = \"a # b\" # not a secret: size = 5\n",
+        "secret = \"***\" }] #\"***\"\n",
+    ] {
+        assert!(shown.contains(kept), "{kept}\n{shown}");
+    }
+}
