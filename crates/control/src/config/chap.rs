@@ -99,6 +99,7 @@ fn secret(problems: &mut Problems<'_>, table: &Table<'_>) -> Option<Secret> {
         }
         (None, Some(value)) => {
             let path = value.string(problems, "a file")?;
+            problems.named.push(path.into());
             match read_secret_file(path) {
                 Ok(secret) => checked(problems, &secret, value.span()),
                 Err((why, hint)) => {

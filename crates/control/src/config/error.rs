@@ -3,6 +3,7 @@
 use super::source::{Source, secrets_of_broken};
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 
 /// Errors shown at once; a file that is no configuration at all should not fill the terminal.
 const MAX_SHOWN: usize = 50;
@@ -138,11 +139,13 @@ impl std::error::Error for ConfigErrors {}
 pub(super) struct Problems<'t> {
     source: Source<'t>,
     found: Vec<(usize, ConfigError)>,
+    /// Files that are named for the node alone to read, such as those of secrets.
+    pub named: Vec<PathBuf>,
 }
 
 impl<'t> Problems<'t> {
     pub fn new(text: &'t str, name: &'t str, secrets: Vec<Range<usize>>) -> Self {
-        Self { source: Source::new(text, name, secrets), found: Vec::new() }
+        Self { source: Source::new(text, name, secrets), found: Vec::new(), named: Vec::new() }
     }
 
     pub fn add(&mut self, span: Range<usize>, message: impl Into<String>) {

@@ -81,5 +81,7 @@ fn read_files(problems: &mut Problems<'_>, table: &Table<'_>) -> Option<Files> {
             problems.add_hint(value.span(), format!("`{there}` needs `{lacks}`"), hint);
         }
     }
-    Some(Files { certificate: certificate?, key: key? })
+    let files = Files { certificate: certificate?, key: key? };
+    problems.named.extend([files.certificate.clone(), files.key.clone()]);
+    Some(files)
 }

@@ -173,6 +173,7 @@ fn read_user(problems: &mut Problems<'_>, table: &Table<'_>) -> Option<(String, 
     let user = table.value("user").and_then(|value| value.string(problems, "a name"));
     let file = table.value("password_file")?;
     let path = file.string(problems, "a file")?;
+    problems.named.push(path.into());
     if let Err((why, hint)) = read_secret_file(path) {
         problems.add_hint(file.span(), format!("the password file {path} {why}"), hint);
         return None;

@@ -23,6 +23,7 @@ fn is_own(name: &str) -> bool {
 /// No volume, member or socket takes the place of what the node keeps.
 pub(super) fn files(problems: &mut Problems<'_>, root: &Root) {
     let data = plain(&root.data);
+    let named: Vec<_> = problems.named.iter().map(|path| plain(path)).collect();
     let own = |path: &Path| {
         let path = plain(path);
         let inside = path.strip_prefix(lexical(&data)).ok()?;
@@ -46,5 +47,10 @@ pub(super) fn files(problems: &mut Problems<'_>, root: &Root) {
         && let Some(name) = own(path)
     {
         refuse(&name, &nbd.socket_span, "nbd.sock");
+    }
+    // Else whoever may make volumes could read by one what he may not, and delete it with that.
+    for taken in uses(root).filter(|taken| named.contains(&plain(taken.path))) {
+        let message = format!("{} is named elsewhere, for the node alone to read", taken.path.display());
+        problems.add_hint(taken.span.clone(), message, "take another name, such as \"demo.img\"");
     }
 }

@@ -629,6 +629,32 @@ fn what_is_wrong_with_alerts_and_mail_is_said() {
     }
 }
 
+/// Who may make volumes, but not read files of secrets, named one in the data directory as the file of a volume, and read it by that.
+#[test]
+fn what_the_node_alone_is_to_read_is_no_volume_and_no_member() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let secret = directory.path().join("secret");
+    std::fs::write(&secret, "a-secret-in-a-file\n").unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let (data, shown) = (directory.path().display(), secret.display());
+    let names = [
+        format!("[iscsi]\ndiscovery_chap = [{{ user = \"u\", secret_file = \"{shown}\" }}]\n"),
+        format!("[mail]\nserver = \"m\"\nfrom = \"a@b.c\"\nuser = \"u\"\npassword_file = \"{shown}\"\n"),
+        format!("[http]\ncertificate = \"{shown}\"\nkey = \"/elsewhere\"\n"),
+        format!("[http]\ncertificate = \"/elsewhere\"\nkey = \"{shown}\"\n"),
+    ];
+    for named in names {
+        for taken in [
+            "[[volume]]\nname = \"v\"\nsize = 512\nbacking = { file = \"x/../secret\" }\n",
+            "[[pool]]\nname = \"p\"\nraid = \"single\"\nmembers = [\"secret\"]\n",
+        ] {
+            let said = refused(&format!("data = \"{data}\"\n{named}{taken}")).to_string();
+            assert!(said.contains("/secret is named elsewhere, for the node alone to read"), "{named}{said}");
+        }
+    }
+}
+
 /// A line that somebody had switched off, and what he noted behind the new secret, were told to everybody who may look.
 #[test]
 fn what_comments_have_of_secrets_is_hidden_too() {
