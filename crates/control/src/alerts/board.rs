@@ -2,6 +2,7 @@
 //! clock.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use monitor::event::Event;
@@ -23,6 +24,8 @@ const MAX_ENTRIES: usize = 10_000;
 pub const MAX_WAITING: usize = 500;
 /// Changes of one moment that a receiver gets each in a message of its own; more come in one.
 const MAX_AT_ONCE: usize = 10;
+/// Changes that such a message tells, the worst ones; of the others how many there are. All that may wait has to fit the file.
+const MAX_TOLD: usize = 20;
 /// How long after the first failure a message is tried again; twice as long after each further one.
 const FIRST_PAUSE_S: u64 = 10;
 /// No longer than this.
@@ -296,6 +299,11 @@ impl Board {
                 entry.muted = None;
                 self.is_changed = true;
             }
+            // What is of a time to come was told by a clock that was wrong.
+            if entry.told_at > now {
+                entry.told_at = now;
+                self.is_changed = true;
+            }
             if entry.muted.is_some() || entry.level == Level::Unknown {
                 continue;
             }
@@ -322,7 +330,7 @@ impl Board {
                 to.entry(format!("{target:?}")).or_insert_with(|| (target, Vec::new())).1.push(change);
             }
         }
-        for (target, changes) in to.into_values() {
+        for (target, mut changes) in to.into_values() {
             if changes.len() <= MAX_AT_ONCE {
                 for change in changes {
                     let (subject, text) = (change.subject.clone(), change.text.clone());
@@ -331,11 +339,17 @@ impl Board {
                 continue;
             }
             let subject = format!("[{node}] {} alerts changed at once", changes.len());
-            let text = changes.iter().map(|change| change.text.as_str()).collect::<Vec<_>>().join("\n\n");
+            let more = changes.len().saturating_sub(MAX_TOLD);
+            changes.sort_by_key(|change| std::cmp::Reverse(change.level));
+            changes.truncate(MAX_TOLD);
+            let mut text = changes.iter().map(|change| change.text.as_str()).collect::<Vec<_>>().join("\n\n");
+            if more > 0 {
+                // Writing to a String does not fail.
+                let _ = write!(text, "\nand {more} more: fels alert list --all\n");
+            }
             let bodies: Vec<_> = changes.iter().map(|change| change.body.clone()).collect();
             let ids: Vec<_> = changes.iter().map(|change| change.id.as_str()).collect();
-            let body =
-                serde_json::json!({ "kind": "changes", "node": node, "alerts": ids, "changes": bodies });
+            let body = serde_json::json!({ "kind": "changes", "node": node, "alerts": ids, "changes": bodies, "more": more });
             self.push(target, now, subject, text, body);
         }
     }
@@ -362,7 +376,9 @@ impl Board {
             self.kept.digest_day = Some(if is_past { today } else { today.saturating_sub(1) });
             self.is_changed = true;
         }
-        now.unix() % DAY_S >= u64::from(minute) * 60 && self.kept.digest_day.is_none_or(|day| day < today)
+        // A day behind tomorrow is of a clock that was wrong.
+        let is_sent = |day: u64| (today..=today + 1).contains(&day);
+        now.unix() % DAY_S >= u64::from(minute) * 60 && !self.kept.digest_day.is_some_and(is_sent)
     }
 
     /// Makes the summary of the day, with the events of it, the newest first.
@@ -380,7 +396,9 @@ impl Board {
     pub fn due(&self, now: Moment) -> Vec<Message> {
         let mut receivers = HashSet::new();
         let first = self.kept.queue.iter().filter(|message| receivers.insert(message.to.clone()));
-        first.filter(|message| message.not_before.is_none_or(|at| at <= now)).cloned().collect()
+        // Nothing pauses for longer: what does is of a clock that was set back since.
+        let pauses = |until: Moment| until > now && until.since(now) <= LONGEST_PAUSE_S;
+        first.filter(|message| !message.not_before.is_some_and(pauses)).cloned().collect()
     }
 
     /// When the next one can be tried.

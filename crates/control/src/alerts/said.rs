@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use monitor::limit::Level;
+
 use super::board::Entry;
 use crate::events::Record;
 use crate::moment::Moment;
@@ -11,6 +13,7 @@ use crate::moment::Moment;
 pub(super) struct Change {
     /// Of which limit.
     pub rule: String,
+    pub level: Level,
     pub id: String,
     pub subject: String,
     pub text: String,
@@ -49,7 +52,7 @@ pub(super) fn change(id: &str, entry: &Entry, is_reminder: bool, now: Moment, no
         "hint": hint,
         "value": entry.value,
     });
-    Change { rule: entry.rule.clone(), id: id.to_owned(), subject, text, body }
+    Change { rule: entry.rule.clone(), level: *level, id: id.to_owned(), subject, text, body }
 }
 
 /// Lines of a kind in a digest, at most.

@@ -351,3 +351,59 @@ fn an_acknowledgement_that_cannot_be_kept_is_not_confirmed() {
     assert!(file::read(directory.path()).unwrap().alerts[&id].acknowledged.is_some());
     events.close();
 }
+
+/// What waited for a mail server that was away became more than the file may have: the node did not start any more.
+#[test]
+fn whatever_waits_can_be_read_again() {
+    let mut bed = Bed::new();
+    let names: Vec<String> = (0..300).map(|number| format!("tank-{number:055}")).collect();
+    let pools: Vec<&str> = names.iter().map(String::as_str).collect();
+    for turn in 0..150 {
+        bed.look_at(&pools, 1 + turn % 2, 0.5);
+    }
+    assert_eq!(bed.board.waiting(), 150);
+    let directory = tempfile::tempdir().unwrap();
+    let kept = bed.board.to_keep().unwrap();
+    file::write(directory.path(), &kept).unwrap();
+    assert_eq!(file::read(directory.path()).unwrap(), kept);
+    let sent = bed.sent();
+    assert_eq!(sent[0].subject, "[san1] 300 alerts changed at once");
+    assert!(sent[0].text.ends_with("\nand 280 more: fels alert list --all\n"), "{}", sent[0].text);
+    assert_eq!(
+        (sent[0].body["more"].as_u64(), sent[0].body["changes"].as_array().unwrap().len()),
+        (Some(280), 20)
+    );
+}
+
+/// A clock that had been years ahead for a moment ended all summaries and reminders, and what was to be tried again waited for it.
+#[test]
+fn a_clock_that_was_ahead_silences_nothing() {
+    let mut bed = Bed::new();
+    bed.turn = 10 * 365 * 24 * 360;
+    bed.look(1);
+    let first = bed.board.due(bed.now())[0].id;
+    assert!(!bed.board.failed(first, bed.now()));
+    let (now, config) = (bed.now(), bed.config.clone());
+    bed.board.digest(&config, &[], now, "san1");
+    // It is set right, and the node is started again.
+    let kept = bed.board.to_keep().unwrap();
+    bed.turn = 0;
+    assert_eq!(bed.board.due(bed.now()).first().map(|message| message.id), Some(first));
+    bed = bed.killed(kept);
+    bed.look(1);
+    bed.sent();
+    bed.turn += 24 * 360;
+    bed.look(1);
+    let sent = bed.sent();
+    assert!(sent.len() == 1 && sent[0].subject.starts_with("[san1] still warning"), "{sent:?}");
+    let mut days = 0;
+    for _ in 0..48 {
+        bed.turn += 360;
+        let now = bed.now();
+        if bed.board.is_digest_due(&config, now) {
+            bed.board.digest(&config, &[], now, "san1");
+            days += 1;
+        }
+    }
+    assert_eq!(days, 3);
+}
