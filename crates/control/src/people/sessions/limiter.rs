@@ -76,42 +76,60 @@ impl Limiter {
     }
 }
 
-/// Tries by what they are counted for: the second at which all of them are forgotten.
+/// Tries by what they are counted for.
 #[derive(Debug)]
 struct Tries<K> {
     bound: Bound,
-    forgotten: HashMap<K, u64>,
+    tried: HashMap<K, Tried>,
+}
+
+/// Tries that are not forgotten yet.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    /// Seconds after `at` until all of them are.
+    left_s: u64,
+    at: Moment,
+}
+
+impl Tried {
+    /// The same, of now. While a clock was set back no time has passed.
+    fn now(self, now: Moment) -> Tried {
+        Tried { left_s: self.left_s.saturating_sub(now.since(self.at)), at: now }
+    }
 }
 
 impl<K: Eq + Hash + Clone> Tries<K> {
     fn new(bound: Bound) -> Tries<K> {
-        Tries { bound, forgotten: HashMap::new() }
+        Tries { bound, tried: HashMap::new() }
     }
 
     /// Seconds until one more may be tried.
-    fn wait(&self, key: &K, now: Moment) -> u64 {
-        let forgotten = self.forgotten.get(key).copied().unwrap_or(0);
-        let most = (self.bound.tries - 1) * self.bound.again_s;
-        forgotten.saturating_sub(now.unix()).saturating_sub(most)
+    fn wait(&mut self, key: &K, now: Moment) -> u64 {
+        let Some(tried) = self.tried.get_mut(key) else { return 0 };
+        *tried = tried.now(now);
+        tried.left_s.saturating_sub((self.bound.tries - 1) * self.bound.again_s)
     }
 
     fn note(&mut self, key: K, now: Moment) {
-        if !self.forgotten.contains_key(&key) && self.forgotten.len() >= MAX_REMEMBERED {
-            self.forgotten.retain(|_, forgotten| *forgotten > now.unix());
+        if !self.tried.contains_key(&key) && self.tried.len() >= MAX_REMEMBERED {
+            self.tried.retain(|_, tried| {
+                *tried = tried.now(now);
+                tried.left_s > 0
+            });
             // Those that tried most are remembered longest.
-            let first =
-                self.forgotten.iter().min_by_key(|(_, forgotten)| **forgotten).map(|(key, _)| key.clone());
-            if let Some(first) = first.filter(|_| self.forgotten.len() >= MAX_REMEMBERED) {
-                self.forgotten.remove(&first);
+            let first = self.tried.iter().min_by_key(|(_, tried)| tried.left_s).map(|(key, _)| key.clone());
+            if let Some(first) = first.filter(|_| self.tried.len() >= MAX_REMEMBERED) {
+                self.tried.remove(&first);
             }
         }
-        let forgotten = self.forgotten.entry(key).or_insert(0);
-        *forgotten = (*forgotten).max(now.unix()) + self.bound.again_s;
+        let tried = self.tried.entry(key).or_insert(Tried { left_s: 0, at: now });
+        *tried = tried.now(now);
+        tried.left_s += self.bound.again_s;
     }
 
     fn forgive(&mut self, key: &K) {
-        if let Some(forgotten) = self.forgotten.get_mut(key) {
-            *forgotten = forgotten.saturating_sub(self.bound.again_s);
+        if let Some(tried) = self.tried.get_mut(key) {
+            tried.left_s = tried.left_s.saturating_sub(self.bound.again_s);
         }
     }
 }
@@ -181,6 +199,21 @@ mod tests {
         assert_eq!(limiter.attempt(Some(from("192.0.2.1")), Some("bob"), at(0)), Err(30));
     }
 
+    /// Who had come in was kept out for as long as the clock was set back by, and everybody at his address.
+    #[test]
+    fn a_clock_that_is_set_back_keeps_nobody_out_longer() {
+        let mut limiter = Limiter::default();
+        assert_eq!(limiter.attempt(Some(from("192.0.2.1")), Some("alice"), at(36_000)), Ok(()));
+        limiter.succeeded(Some(from("192.0.2.1")), "alice");
+        assert_eq!(limiter.attempt(Some(from("192.0.2.1")), Some("alice"), at(0)), Ok(()));
+        for _ in 0..OF_ADDRESS.tries {
+            assert_eq!(limiter.attempt(Some(from("192.0.2.1")), None, at(36_000)), Ok(()));
+        }
+        // Nor does it let anybody try more.
+        assert_eq!(limiter.attempt(Some(from("192.0.2.1")), None, at(0)), Err(30));
+        assert_eq!(limiter.attempt(Some(from("192.0.2.1")), None, at(30)), Ok(()));
+    }
+
     #[test]
     fn who_tried_most_is_remembered_however_many_others_try() {
         let mut limiter = Limiter::default();
@@ -191,10 +224,7 @@ mod tests {
             let other = IpAddr::from(std::net::Ipv4Addr::from(0x0A00_0000 + number));
             assert_eq!(limiter.attempt(Some(other), Some(&format!("n{number}")), at(1)), Ok(()));
         }
-        assert!(
-            limiter.places.forgotten.len() <= MAX_REMEMBERED
-                && limiter.names.forgotten.len() <= MAX_REMEMBERED
-        );
+        assert!(limiter.places.tried.len() <= MAX_REMEMBERED && limiter.names.tried.len() <= MAX_REMEMBERED);
         assert_eq!(limiter.attempt(Some(from("192.0.2.1")), None, at(1)), Err(29));
     }
 
