@@ -8,6 +8,7 @@ mod tests;
 
 use std::fmt;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -125,7 +126,7 @@ impl Store {
         let path = data.join(DOCUMENT_FILE);
         let failed = |source| StoreError::Io { path: path.clone(), what: "made", source };
         if !path.try_exists().map_err(failed)? {
-            std::fs::DirBuilder::new().recursive(true).create(data).map_err(failed)?;
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(data).map_err(failed)?;
             files::replace(&System, &path, FIRST_DOCUMENT).map_err(failed)?;
         }
         let store = Store::of_file(&path)?;

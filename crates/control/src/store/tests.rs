@@ -30,6 +30,16 @@ fn a_data_directory_gets_a_document_that_serves_nobody_else() {
     assert!(error.contains("`data` is /elsewhere, and the node works in"), "{error}");
 }
 
+/// It was made with the mode that the umask leaves: everybody on the machine could look into it.
+#[test]
+fn a_data_directory_that_is_made_for_its_document_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path().join("new/data");
+    Store::of_directory(&data).unwrap();
+    assert_eq!(std::fs::metadata(&data).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
 #[test]
 fn a_link_to_the_document_stays_one() {
     let directory = tempfile::tempdir().unwrap();
