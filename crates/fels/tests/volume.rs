@@ -176,6 +176,36 @@ fn a_configuration_is_dumped_and_applied() {
     assert!(portals.starts_with("protocol  address\niscsi     127.0.0.1:"), "{portals}");
 }
 
+/// The document of a node that was started with a data directory does not say where that is: the command that the node itself hinted
+/// at asked a node in `fels-data`.
+#[test]
+fn the_document_of_a_data_directory_leads_to_its_node_from_wherever() {
+    let directory = directory();
+    let here = directory.path();
+    let _node = serve(here);
+    let (_, status, _) = {
+        std::fs::write(
+            here.join("data/fels.toml"),
+            "# by hand\nshards = 1\n[iscsi]\nlisten = [\"127.0.0.1:0\"]\n",
+        )
+        .unwrap();
+        run(here, &["status"])
+    };
+    let hinted = status.lines().find_map(|line| line.strip_prefix("hint: fels ")).unwrap();
+    let hinted = hinted.split("   ").next().unwrap().replace("/here", &here.display().to_string());
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = here.join("data/fels.toml").display().to_string();
+    for arguments in [hinted.as_str(), &format!("status --config {file}"), &format!("check --config {file}")]
+    {
+        let output = Command::new(env!("CARGO_BIN_EXE_fels"))
+            .args(arguments.split(' '))
+            .current_dir(elsewhere.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{arguments}: {output:?}");
+    }
+}
+
 #[test]
 fn a_wish_that_cannot_be_is_a_sentence_with_a_hint() {
     let directory = directory();

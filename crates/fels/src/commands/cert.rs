@@ -2,7 +2,6 @@
 
 use crate::message::{Failure, print};
 use clap::Args;
-use control::Config;
 use control::moment::Moment;
 use control::tls::{self, Made, TlsError};
 use serde::Serialize;
@@ -50,7 +49,7 @@ struct Report {
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     let data = match (&arguments.data, &arguments.config) {
         (Some(data), _) => data.clone(),
-        (None, Some(file)) => Config::load(file)?.data,
+        (None, Some(file)) => super::node::read(file)?.data,
         (None, None) => PathBuf::from("fels-data"),
     };
     let there = tls::made(&data);

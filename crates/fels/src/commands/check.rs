@@ -1,7 +1,6 @@
 //! `fels check`: says what is wrong with a configuration, and nothing is touched.
 
 use crate::message::{Failure, print};
-use control::Config;
 use std::path::PathBuf;
 
 /// Check a configuration; all that is wrong with it is said at once
@@ -16,7 +15,7 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let config = Config::load(&arguments.config)?;
+    let config = super::node::read(&arguments.config)?;
     print(&format!(
         "{} is good: {}, {}, {}\n",
         arguments.config.display(),

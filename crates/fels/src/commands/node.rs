@@ -2,11 +2,13 @@
 
 use crate::message::Failure;
 use clap::Args;
-use control::Config;
 use control::api::client::{Client, ClientError};
 use control::api::model::Changed;
 use control::api::remote::{Address, Trust, token};
 use control::people::token::Digest;
+use control::state::NODE_FILE;
+use control::store::DOCUMENT_FILE;
+use control::{Config, Store};
 use std::path::{Path, PathBuf};
 
 use super::print_json;
@@ -69,12 +71,26 @@ pub struct ChangeFlags {
     pub node: NodeFlags,
 }
 
+/// Reads a configuration as its node does: that of a data directory says nothing of where it is.
+pub fn read(file: &Path) -> Result<Config, Failure> {
+    let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_of_directory =
+        file.file_name().is_some_and(|name| name == DOCUMENT_FILE) && directory.join(NODE_FILE).exists();
+    if is_of_directory
+        && let Ok(document) = Store::of_directory(directory).map(|store| store.read())
+        && let Ok(document) = document
+    {
+        return Ok(document.config);
+    }
+    Ok(Config::load(file)?)
+}
+
 impl NodeFlags {
     /// The same, but without a word of which node it is the one that a configuration is of.
     pub fn or_of(&self, file: Option<&Path>) -> Result<Client, Failure> {
         match file {
             Some(file) if self.url.is_none() && self.data.is_none() && self.config.is_none() => {
-                Client::new(&Config::load(file)?.data).map_err(|error| failure(&error))
+                Client::new(&read(file)?.data).map_err(|error| failure(&error))
             }
             _ => self.client(),
         }
@@ -86,7 +102,7 @@ impl NodeFlags {
         }
         let data = match (&self.data, &self.config) {
             (Some(data), _) => data.clone(),
-            (None, Some(file)) => Config::load(file)?.data,
+            (None, Some(file)) => read(file)?.data,
             (None, None) if !Path::new(DATA).exists() && Path::new(INSTALLED).exists() => {
                 Config::load(Path::new(INSTALLED))?.data
             }
