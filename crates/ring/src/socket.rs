@@ -58,18 +58,23 @@ impl Listener {
         self.handle.ring().0.driver.local(self.handle.descriptor)
     }
 
-    /// The next connection and its peer.
+    /// The next connection and its peer. Who is gone before he is taken, as who only looks whether somebody listens, is passed over.
     pub async fn accept(&self) -> io::Result<(Socket, Peer)> {
         let ring = self.handle.ring();
-        let outcome = ring.submit(&self.handle, Operation::Accept, Keep::Nothing).await;
-        count(&outcome)?;
-        let socket = Socket(ring.handle(outcome.result));
-        let driver = &ring.0.driver;
-        if self.path.is_some() {
-            return Ok((socket, Peer::Unix { process: driver.peer_process(outcome.result)? }));
+        loop {
+            let outcome = ring.submit(&self.handle, Operation::Accept, Keep::Nothing).await;
+            count(&outcome)?;
+            let socket = Socket(ring.handle(outcome.result));
+            let driver = &ring.0.driver;
+            if self.path.is_some() {
+                return Ok((socket, Peer::Unix { process: driver.peer_process(outcome.result)? }));
+            }
+            driver.set_no_delay(outcome.result)?;
+            match ring.peer(outcome.result) {
+                Err(error) if error.kind() == io::ErrorKind::NotConnected => {}
+                peer => return Ok((socket, Peer::Inet(peer?))),
+            }
         }
-        driver.set_no_delay(outcome.result)?;
-        Ok((socket, Peer::Inet(ring.peer(outcome.result)?)))
     }
 }
 

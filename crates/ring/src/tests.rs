@@ -543,6 +543,29 @@ fn a_unix_socket_is_its_owners_replaces_a_dead_one_and_respects_a_living_one() {
 }
 
 #[test]
+fn who_goes_before_he_is_accepted_keeps_nobody_waiting() {
+    use std::os::fd::AsRawFd;
+    run(|ring| async move {
+        let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = listener.address().unwrap();
+        for _ in 0..3 {
+            let looks_in = std::net::TcpStream::connect(address).unwrap();
+            let resets = libc::linger { l_onoff: 1, l_linger: 0 };
+            let size = size_of_val(&resets) as libc::socklen_t;
+            // SAFETY: `resets` is readable for `size` bytes.
+            let set = unsafe {
+                let (level, option) = (libc::SOL_SOCKET, libc::SO_LINGER);
+                libc::setsockopt(looks_in.as_raw_fd(), level, option, (&raw const resets).cast(), size)
+            };
+            assert_eq!(set, 0);
+        }
+        let client = Socket::connect(&ring, address).await.unwrap();
+        let (_, peer) = listener.accept().await.unwrap();
+        assert_eq!(peer.address(), Some(client.local().unwrap()));
+    });
+}
+
+#[test]
 fn connections_inherit_the_congestion_control_of_their_listener() {
     run(|ring| async move {
         let listener = Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
