@@ -32,8 +32,12 @@ impl CongestionControl {
         match self {
             CongestionControl::Named(name) => driver.set_congestion_control(descriptor, name),
             CongestionControl::Auto => {
-                if driver.congestion_control(descriptor)? == PACING {
-                    INSTEAD.iter().find(|name| driver.set_congestion_control(descriptor, name).is_ok());
+                let (has, hosts) =
+                    (driver.congestion_control(descriptor)?, driver.default_congestion_control()?);
+                let wanted = if hosts == PACING { &INSTEAD[..] } else { &[hosts.as_str()] };
+                // It may have been given another one before.
+                if has != hosts || hosts == PACING {
+                    wanted.iter().find(|name| driver.set_congestion_control(descriptor, name).is_ok());
                 }
                 Ok(())
             }

@@ -279,6 +279,19 @@ impl Driver {
         }
     }
 
+    /// The same of a socket of which nobody has said anything.
+    pub(crate) fn default_congestion_control(&self) -> io::Result<String> {
+        // Closed at once; a simulated world has no need of one.
+        let fresh = match self {
+            // SAFETY: no pointers.
+            Driver::Kernel(_) => own(checked(unsafe {
+                libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)
+            })?),
+            Driver::Simulated(_) => return self.congestion_control(0),
+        };
+        self.congestion_control(fresh.as_raw_fd())
+    }
+
     /// Sets it. A simulated network has no congestion.
     pub(crate) fn set_congestion_control(&self, descriptor: RawFd, name: &str) -> io::Result<()> {
         match self {

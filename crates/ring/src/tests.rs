@@ -582,3 +582,19 @@ fn connections_inherit_the_congestion_control_of_their_listener() {
         assert!(if host == "bbr" { ["cubic", "reno"].contains(&chosen.as_str()) } else { chosen == host });
     });
 }
+
+#[test]
+fn what_is_the_hosts_again_is_so_whatever_it_was_before() {
+    run(|ring| async move {
+        let bind = || Listener::bind(&ring, "127.0.0.1:0".parse().unwrap()).unwrap();
+        let (listener, fresh) = (bind(), bind());
+        listener.set_congestion_control(&CongestionControl::Named("reno".to_owned())).unwrap();
+        let mut chosen = Vec::new();
+        for listener in [listener, fresh] {
+            listener.set_congestion_control(&CongestionControl::Auto).unwrap();
+            let _client = Socket::connect(&ring, listener.address().unwrap()).await.unwrap();
+            chosen.push(listener.accept().await.unwrap().0.congestion_control().unwrap());
+        }
+        assert_eq!(chosen[0], chosen[1]);
+    });
+}
