@@ -34,7 +34,8 @@ impl Memory {
             return None;
         }
         spares.lenders += 1;
-        spares.end += LENT_PAGES as u32;
+        let pages = self.length.div_ceil(PAGE) + spares.lenders * LENT_PAGES;
+        spares.end = spares.end.max(pages as u32);
         drop(spares);
         Some(Lender(Rc::new(Ledger { memory: self.clone(), pinned: Cell::new(0), writing: Cell::default() })))
     }
@@ -89,6 +90,13 @@ impl Lender {
     #[cfg(test)]
     pub(super) fn pinned(&self) -> usize {
         self.0.pinned.get()
+    }
+}
+
+/// The right is given back with the last that was lent by it: a core that has its stack anew gets another one.
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.memory.spares().lenders -= 1;
     }
 }
 

@@ -94,8 +94,9 @@ struct Spares {
     free: Vec<u32>,
     /// The next frame that was never used.
     fresh: u32,
-    /// Frames from here on are not to be had: as many as are lent at most are spare.
+    /// Frames from here on are not to be had: as many as were lent at most, whoever did, are spare.
     end: u32,
+    /// Who lends now.
     lenders: usize,
 }
 

@@ -463,3 +463,19 @@ fn a_lent_page_is_never_torn() {
     }
     assert_eq!(memory.entries.iter().filter(|entry| entry.pins.load(Ordering::Relaxed) != 0).count(), 0);
 }
+
+#[test]
+fn a_right_to_lend_is_given_back_with_its_pages() {
+    let memory = Arc::new(Memory::new(4 * PAGE as u64).unwrap());
+    let rights = || (0..=LENDERS).map_while(|_| memory.lender()).collect::<Vec<_>>();
+    let mut all = rights();
+    assert_eq!(all.len(), LENDERS);
+    let lent = all.pop().unwrap().lend(0, PAGE).unwrap();
+    assert!(memory.lender().is_none(), "its page is still lent");
+    drop(lent);
+    let last = memory.lender().unwrap();
+    assert!(memory.lender().is_none());
+    drop((all, last));
+    assert_eq!(rights().len(), LENDERS);
+    assert_eq!(memory.spares().end as usize, 4 + LENDERS * LENT_PAGES);
+}
