@@ -119,6 +119,11 @@ impl Provided {
         spare.inspect(|&id| self.hand_over(id)).is_some()
     }
 
+    /// Whether [`Provided::receive`] has a buffer.
+    pub(crate) fn has_spare(&self) -> bool {
+        !self.spare.borrow().is_empty()
+    }
+
     /// Receives what has come, without the kernel's ring and without waiting, into a spare buffer; none when there is none.
     /// Gives the count and the flags that name the buffer as a completion does, or an errno.
     pub(crate) fn receive(&self, descriptor: RawFd) -> Option<Result<(i32, u32), i32>> {

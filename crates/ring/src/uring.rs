@@ -220,7 +220,8 @@ impl Uring {
     pub(crate) fn look(&mut self, span: Duration, told: impl Fn() -> bool) -> Look {
         self.waited = false;
         self.transfers = 0;
-        if self.alone.is_of_several() {
+        // Without a buffer to ask with, the kernel's are to be waited for.
+        if self.alone.is_of_several() || self.alone.held().is_some() && !self.provided.has_spare() {
             self.hand_over_held();
         }
         if self.gather() {
@@ -353,12 +354,7 @@ impl Uring {
     /// Asks the socket of the receive that is held. Gives what came of it, if anything.
     fn ask(&mut self) -> Option<(OpKey, Completion)> {
         let Held { key, descriptor } = self.alone.held()?;
-        let Some(received) = self.provided.receive(descriptor) else {
-            // No buffer is left over: the kernel's are to be waited for.
-            self.hand_over_held();
-            return None;
-        };
-        let completion = match received {
+        let completion = match self.provided.receive(descriptor)? {
             Ok((0, _)) => Completion { result: 0, flags: 0, more: false },
             Ok((count, flags)) => Completion { result: count, flags, more: true },
             Err(libc::EAGAIN | libc::EINTR) => {

@@ -367,6 +367,28 @@ fn who_asks_one_thing_at_a_time_is_asked_without_the_ring() {
 }
 
 #[test]
+fn who_cannot_be_asked_for_want_of_a_buffer_is_heard_at_once() {
+    const LOOK: Duration = Duration::from_millis(300);
+    let (address, answers) = answerer();
+    // All of them go round.
+    let reactor = reactor_of(8);
+    let ring = reactor.ring().clone();
+    ring.set_busy_poll(BusyPoll::Most(LOOK));
+    let longest = reactor.block_on(async move {
+        let mut inflow = Inflow::new(Socket::connect(&ring, address).await.unwrap());
+        let mut longest = Duration::ZERO;
+        for _ in 0..200 {
+            let begin = ring.now();
+            ping_pong(&mut inflow, 1).await;
+            longest = longest.max(ring.now().since(begin));
+        }
+        longest
+    });
+    answers.join().unwrap();
+    assert!(longest < LOOK, "{longest:?} for an answer");
+}
+
+#[test]
 fn several_messages_together_are_asked_for_by_who_works_in_turn_and_by_nobody_else() {
     const ROUNDS: usize = 64;
     let (address, answers) = answerer();
