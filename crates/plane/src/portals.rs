@@ -100,6 +100,8 @@ struct End {
 pub struct Listening {
     shard: Rc<Shard>,
     open: RefCell<Vec<Portal>>,
+    /// Of those that are open.
+    congestion: RefCell<Congestion>,
 }
 
 impl Portals {
@@ -185,7 +187,8 @@ impl Portal {
 impl Listening {
     /// Opens these portals, all of them or none.
     pub(crate) fn open(shard: &Rc<Shard>, wanted: &Portals) -> Result<Rc<Listening>, ListenError> {
-        let listening = Listening { shard: shard.clone(), open: RefCell::default() };
+        let congestion = RefCell::new(wanted.congestion.clone());
+        let listening = Listening { shard: shard.clone(), open: RefCell::default(), congestion };
         let open = |wish: Wish| wish.open(shard.ring(), wanted.congestion.of(wish.kind));
         let portals = wanted.wishes().map(open).collect::<Result<Vec<_>, _>>()?;
         for portal in &portals {
@@ -249,12 +252,13 @@ impl Listening {
                 let is_open = |name: &Arc<Name>| open.iter().any(|portal| portal.name == *name);
                 self.forget(&gone.filter(|name| !is_open(name)).collect::<Vec<_>>());
                 self.open.replace(open);
+                self.congestion.replace(wanted.congestion.clone());
                 let addresses = self.addresses(wanted)?;
                 self.tell(&addresses);
                 Ok(addresses)
             }
             Err(error) => {
-                self.open_again(lost, wanted).await;
+                self.open_again(lost).await;
                 Err(error)
             }
         }
@@ -272,7 +276,7 @@ impl Listening {
             let portal = if let Some(portal) = there {
                 portal
             } else {
-                let portal = self.open_one(&wish, wanted, waits).await?;
+                let portal = self.open_one(&wish, &wanted.congestion, waits).await?;
                 new.push(portal.clone());
                 portal
             };
@@ -285,21 +289,32 @@ impl Listening {
         Ok(open)
     }
 
-    async fn open_one(&self, wish: &Wish, wanted: &Portals, waits: bool) -> Result<Portal, ListenError> {
+    async fn open_one(
+        &self,
+        wish: &Wish,
+        congestion: &Congestion,
+        waits: bool,
+    ) -> Result<Portal, ListenError> {
         let ring = self.shard.ring();
         let deadline = ring.now() + FREE_TIME;
         loop {
-            match wish.open(ring, wanted.congestion.of(wish.kind)) {
+            match wish.open(ring, congestion.of(wish.kind)) {
                 Err(error) if waits && error.is_in_use() && ring.now() < deadline => ring.sleep(LOOK).await,
                 result => return result,
             }
         }
     }
 
-    /// Listens again where others were to come.
-    async fn open_again(&self, lost: Vec<(Wish, Arc<Name>)>, wanted: &Portals) {
+    /// Listens again where others were to come, and as it did: what was wanted may be what could not be had.
+    async fn open_again(&self, lost: Vec<(Wish, Arc<Name>)>) {
+        let congestion = self.congestion.borrow().clone();
+        for portal in self.open.borrow().iter() {
+            if let Err(error) = portal.set_congestion_control(congestion.of(portal.wish.kind)) {
+                tracing::error!("a portal keeps what it was not to get: {error}");
+            }
+        }
         for (wish, _) in lost {
-            match self.open_one(&wish, wanted, true).await {
+            match self.open_one(&wish, &congestion, true).await {
                 Ok(portal) => {
                     self.welcome(&portal);
                     self.open.borrow_mut().push(portal);
@@ -403,5 +418,51 @@ impl ListenError {
     /// Whether somebody else has the address, who may go yet.
     pub fn is_in_use(&self) -> bool {
         matches!(self, ListenError::Bind { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shard::Peers;
+    use ring::{Options, Reactor};
+
+    #[test]
+    fn a_change_that_cannot_be_made_leaves_every_portal_as_it_was() {
+        let reactor = Reactor::new(&Options::default()).unwrap();
+        let ring = reactor.ring().clone();
+        reactor.block_on(async move {
+            let (peers, mail) = Peers::new(1);
+            let shard = Shard::new(0, ring, peers, mail.into_iter().next().unwrap(), Vec::new());
+            let named = |name: &str| CongestionControl::Named(name.to_owned());
+            let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+            let stays = Portals {
+                iscsi: vec!["127.0.0.1:0".parse().unwrap()],
+                nbd: vec![free],
+                congestion: Congestion { iscsi: named("reno"), nbd: named("reno"), ..Congestion::default() },
+                ..Portals::default()
+            };
+            let listening = Listening::open(&shard, &stays).unwrap();
+            let before = listening.addresses(&stays).unwrap();
+            let wanted = Portals {
+                nbd: vec![SocketAddr::from(([127, 0, 0, 2], free.port()))],
+                congestion: Congestion {
+                    iscsi: named("cubic"),
+                    nbd: named("no-such"),
+                    ..stays.congestion.clone()
+                },
+                ..stays.clone()
+            };
+            assert!(matches!(listening.change(&wanted).await, Err(ListenError::Congestion { .. })));
+            assert_eq!(listening.addresses(&stays).unwrap(), before);
+            let portals = listening.open.borrow().clone();
+            assert_eq!(portals.len(), 2);
+            for portal in portals {
+                let _client = std::net::TcpStream::connect(portal.listener.address().unwrap()).unwrap();
+                let (server, _) = portal.listener.accept().await.unwrap();
+                assert_eq!(server.congestion_control().unwrap(), "reno");
+            }
+            shard.dismantle();
+        });
     }
 }
