@@ -27,6 +27,11 @@ impl Chunk {
     pub fn owned(buffer: Buffer) -> Chunk {
         Chunk { length: buffer.len(), source: Source::Owned(buffer) }
     }
+
+    /// Whether it keeps a receive buffer of the ring.
+    pub fn is_in_a_receive_buffer(&self) -> bool {
+        matches!(self.source, Source::Provided { .. })
+    }
 }
 
 impl Deref for Chunk {

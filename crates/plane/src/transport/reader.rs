@@ -12,6 +12,7 @@ use ring::{Buffer, Chunk, Inflow, Instant, Ring, Socket, Soon};
 
 use super::lookout::Lookout;
 use super::received::{PIECES, Received};
+use crate::memory_gate::has_memory;
 
 /// From here on a piece is received straight into its buffer, in bytes. Below it a copy out of the cache costs less than
 /// receives that take so little at a time: each tells the peer about room, and answers leave in smaller batches.
@@ -165,6 +166,29 @@ impl Reader {
             come += self.behind.back().map_or(0, |chunk| chunk.len());
         }
         Ok(true)
+    }
+
+    /// What is waited for now is not the peer's next bytes, and may take as long as he likes: what has come of him gives the
+    /// receive buffers back that others need, unless few are held.
+    #[cold]
+    #[inline(never)]
+    pub fn put_aside(&mut self) {
+        if self.ring.has_plenty_of_buffers() {
+            return;
+        }
+        let is_to_go = |rest: &[u8], chunk: &Chunk| chunk.is_in_a_receive_buffer() && has_memory(rest.len());
+        if let Some(chunk) = &self.chunk
+            && let rest = &chunk[self.position..]
+            && is_to_go(rest, chunk)
+        {
+            let rest = Chunk::owned(Buffer::copy_of(rest));
+            self.begin_chunk(rest, 0);
+        }
+        for chunk in &mut self.behind {
+            if is_to_go(chunk, chunk) {
+                *chunk = Chunk::owned(Buffer::copy_of(chunk));
+            }
+        }
     }
 
     /// The next `N` bytes, as [`Reader::received`].

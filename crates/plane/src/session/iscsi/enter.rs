@@ -143,7 +143,10 @@ async fn negotiate(
             action = machine.handle(event, &*node.targets.get());
         }
         match (action, entered.take()) {
-            (Action::Respond(response), None) => send(&login.socket, &response).await?,
+            (Action::Respond(response), None) => {
+                reader.put_aside();
+                send(&login.socket, &response).await?;
+            }
             (Action::Complete(response), Some(found)) => {
                 send(&login.socket, &response).await?;
                 return Ok(found);

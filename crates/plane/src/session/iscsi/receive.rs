@@ -74,6 +74,9 @@ pub async fn receive(
             look_ahead(session, reader, framing, framing.data_length(&bhs));
             let mut incoming = Incoming { session, connection, reader, bhs: &bhs, length };
             incoming.dispatch().await?;
+            if connection.outgoing.bytes() >= ANSWER_QUEUE_BYTES {
+                reader.put_aside();
+            }
         }
         // Some answers wait for nothing: who sends what causes them and does not read is not read from either.
         connection.outgoing.below(ANSWER_QUEUE_BYTES).await;

@@ -141,7 +141,8 @@ impl Connection {
         Slot { connection: self.clone(), bytes, _pending: self.traffic.pending() }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    /// Whether a request with `bytes` of buffers would not wait.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
         let requests = self.requests.get();
         requests == 0 || requests < NBD_REQUESTS && self.bytes.get() + bytes <= NBD_BYTES_IN_FLIGHT
     }

@@ -9,7 +9,7 @@ use super::connection::{Connection, Phase, Slot};
 use super::errors::Refused;
 use super::execute::Transmission;
 use crate::limits::{FILL_BYTES, NBD_PAYLOAD_BYTES, NBD_SKIP_BYTES, SEND_QUEUE_BYTES};
-use crate::memory_gate::wait_for_memory;
+use crate::memory_gate::{has_memory, wait_for_memory};
 use crate::request::Geometry;
 use crate::transport::{Gone, Reader};
 
@@ -117,7 +117,7 @@ async fn take(
             return Err(End::TooLong(request.length));
         }
         reader.skip(payload).await?;
-        let _slot = make_room(connection, 0).await;
+        let _slot = make_room(connection, reader, 0).await;
         connection.refuse(request.cookie, refused);
         return Ok(());
     }
@@ -127,7 +127,7 @@ async fn take(
         Command::CACHE => FILL_BYTES.min(request.length as usize),
         _ => payload,
     };
-    let slot = make_room(connection, bytes).await;
+    let slot = make_room(connection, reader, bytes).await;
     let mut buffer = Buffer::empty();
     if payload > 0 {
         buffer = reader.fill(Buffer::new(payload), 0, payload).await?;
@@ -137,9 +137,12 @@ async fn take(
 }
 
 /// Waits until the peer has taken some of what it asked for, there is memory, and not too much is in flight.
-async fn make_room(connection: &Rc<Connection>, bytes: usize) -> Slot {
+async fn make_room(connection: &Rc<Connection>, reader: &mut Reader, bytes: usize) -> Slot {
     // What is waited for is ours: the peer need not send meanwhile.
     connection.phase.set(Phase::Idle);
+    if connection.outgoing.bytes() >= SEND_QUEUE_BYTES || !has_memory(bytes) || !connection.has_room(bytes) {
+        reader.put_aside();
+    }
     connection.outgoing.below(SEND_QUEUE_BYTES).await;
     wait_for_memory(connection.ring(), bytes, || !connection.outgoing.is_closed()).await;
     let slot = connection.enter(bytes).await;

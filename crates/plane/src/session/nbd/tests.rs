@@ -1,10 +1,23 @@
-//! What a request is refused for, by the rules of the protocol.
+//! What a request is refused for, by the rules of the protocol; and who keeps whom waiting on a real core.
 
-use wire::nbd::{Command, CommandFlags, Errno, Request};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use ring::{Options, Reactor, mailbox};
+use wire::iscsi::IscsiName;
+use wire::nbd::{
+    ClientFlags, Command, CommandFlags, Errno, ExportNameReply, Greeting, OptionCode, Request, encode_option,
+};
 
 use super::receive::judge;
+use crate::core::{Core, Offer, Plan, Portals, prepare};
 use crate::limits::NBD_PAYLOAD_BYTES;
 use crate::request::Geometry;
+use crate::session::iscsi::IscsiOptions;
+use crate::session::iscsi::login::Authentication;
+use crate::shard::Peers;
+use crate::volume::{Backing, Limits, VolumeOptions};
 
 const SIZE: u64 = 1 << 30;
 
@@ -131,4 +144,79 @@ fn the_rest_of_the_rules() {
     );
     let rigid = Geometry { discard: false, ..geometry() };
     assert_eq!(judge(&request(Command::TRIM, 0, 512), &rigid, true, true).unwrap_err().error, Errno::EINVAL);
+}
+
+/// A volume in memory.
+fn plan() -> Plan {
+    let hour = Duration::from_secs(3600);
+    let volume = VolumeOptions {
+        name: "demo".into(),
+        id: [1; 16],
+        bytes: 16 << 20,
+        block_size: 512,
+        backing: Backing::Memory,
+        limits: Limits::default(),
+        may_grow: false,
+        faults: None,
+    };
+    let offer = Offer {
+        volume,
+        target_name: IscsiName::parse("iqn.2026-11.internal.fels:demo").unwrap(),
+        alias: None,
+        authentication: Authentication::None,
+        initiators: Vec::new(),
+        nbd: true,
+        subsystem: None,
+        nsid: None,
+        hosts: Vec::new(),
+    };
+    let iscsi = IscsiOptions { nop_interval: hour, nop_timeout: hour };
+    let discovery = Authentication::None;
+    Plan { shards: 1, pools: Vec::new(), offers: vec![offer], discovery, iscsi }
+}
+
+/// Chooses the export; fails where nothing is answered for long.
+fn connect(portal: SocketAddr) -> std::io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(portal)?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.read_exact(&mut [0; Greeting::LENGTH])?;
+    let mut hello = ClientFlags::all().bits().to_be_bytes().to_vec();
+    encode_option(OptionCode::EXPORT_NAME, b"demo", &mut hello);
+    stream.write_all(&hello)?;
+    stream.read_exact(&mut [0; ExportNameReply::LENGTH])?;
+    Ok(stream)
+}
+
+#[test]
+fn who_does_not_read_holds_no_receive_buffer_that_others_need() {
+    const BUFFERS: u16 = 8;
+    let options = Options { receive_buffers: BUFFERS, receive_buffer_bytes: 4096, ..Options::default() };
+    let reactor = Reactor::new(&options).unwrap();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let (peers, mut mails) = Peers::new(1);
+        let (prepared, _locks) = prepare(&ring, plan()).await.unwrap();
+        let core = Core::new(0, &ring, peers, mails.remove(0), &prepared).unwrap();
+        let nbd = vec!["127.0.0.1:0".parse().unwrap()];
+        let portal = core.listen(&Portals { nbd, ..Portals::default() }).unwrap().nbd[0];
+        let (tell, mut told) = mailbox();
+        let clients = std::thread::spawn(move || {
+            // Each asks for more than is queued for him, in less than a buffer, and takes nothing of it.
+            let asks: Vec<u8> = (0..100)
+                .flat_map(|cookie| Request { cookie, ..request(Command::READ, 0, 1 << 20) }.encode())
+                .collect();
+            let mut waiting = Vec::new();
+            for _ in 0..BUFFERS {
+                let mut client = connect(portal).unwrap();
+                client.write_all(&asks).unwrap();
+                waiting.push(client);
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            tell.send(connect(portal).map(drop)).unwrap();
+        });
+        let another = told.receive().await.unwrap();
+        clients.join().unwrap();
+        core.shard.dismantle();
+        another.expect("another client is answered");
+    });
 }

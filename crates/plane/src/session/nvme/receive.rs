@@ -229,10 +229,13 @@ pub async fn receive(queue: &Rc<Queue>, reader: &mut Reader) -> Result<(), End> 
                     reader.skip(pdu.shape.data).await?;
                     continue;
                 }
-                if !has_memory(pdu.shape.data) && !queue.wait_for_capsule(pdu.shape.data).await {
-                    reader.skip(pdu.shape.data + pdu.shape.trailer()).await?;
-                    queue.refuse(&command, queue.no_memory());
-                    continue;
+                if !has_memory(pdu.shape.data) {
+                    reader.put_aside();
+                    if !queue.wait_for_capsule(pdu.shape.data).await {
+                        reader.skip(pdu.shape.data + pdu.shape.trailer()).await?;
+                        queue.refuse(&command, queue.no_memory());
+                        continue;
+                    }
                 }
                 let (data, intact) = data(reader, &pdu.shape, Buffer::new(pdu.shape.data), 0).await?;
                 if intact {

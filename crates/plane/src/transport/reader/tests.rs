@@ -194,3 +194,31 @@ fn half_of_what_came_waits_for_the_next_turn_while_the_peer_works_in_turn() {
     assert!(splits.iter().all(|first| [3, FRAMES].contains(first)), "{splits:?}");
     assert!(splits.contains(&3) && splits.contains(&FRAMES), "{splits:?}");
 }
+
+#[test]
+fn what_is_put_aside_leaves_the_receive_buffers_and_nothing_else_changes() {
+    run(|ring| async move {
+        let sent = bytes(3 * CHUNK);
+        let (mut others, mut ends) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let (mut reader, socket) = pair(&ring).await;
+            send(&ring, &socket, &sent).await;
+            reader.ready().await.unwrap();
+            reader.gather(3 * CHUNK).await.unwrap();
+            others.push(reader);
+            ends.push(socket);
+        }
+        let mut reader = others.remove(0);
+        assert!(!ring.has_plenty_of_buffers(), "there is need for it");
+        reader.consume(100);
+        reader.put_aside();
+        assert!(ring.has_plenty_of_buffers());
+        assert_eq!(reader.gathered(0, 3 * CHUNK - 100).unwrap().pieces().concat(), sent[100..]);
+        let mut rest = vec![0; 3 * CHUNK - 100];
+        reader.exact(&mut rest).await.unwrap();
+        assert!(rest == sent[100..]);
+        send(&ring, &ends[0], b"more").await;
+        reader.first(&mut rest[..4]).await.unwrap();
+        assert_eq!(&rest[..4], b"more");
+    });
+}

@@ -100,11 +100,13 @@ async fn exchange(
             Step::Continue => {}
             Step::Enter(entry) => return Ok(Some(chosen(&view, connection, entry))),
             Step::Leave => {
+                reader.put_aside();
                 connection.outgoing.below(1).await;
                 return Ok(None);
             }
         }
         // Whoever asks and does not listen gets no more.
+        reader.put_aside();
         connection.outgoing.below(1).await;
     }
 }
