@@ -273,14 +273,21 @@ impl Memory {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A frame without a page. As many are spare as can be lent, but one may be on its way back by somebody who has found that its
+    /// last pin is gone, while another page was lent for it: he does not wait for us.
     fn take_spare(&self) -> usize {
-        let mut spares = self.spares();
-        if let Some(frame) = spares.free.pop() {
-            return frame as usize;
+        loop {
+            let mut spares = self.spares();
+            if let Some(frame) = spares.free.pop() {
+                return frame as usize;
+            }
+            if spares.fresh < spares.end {
+                spares.fresh += 1;
+                return spares.fresh as usize - 1;
+            }
+            drop(spares);
+            std::thread::yield_now();
         }
-        assert!(spares.fresh < spares.end, "as many frames are spare as can be lent");
-        spares.fresh += 1;
-        spares.fresh as usize - 1
     }
 
     fn give_spare(&self, frame: usize) {

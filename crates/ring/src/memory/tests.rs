@@ -479,3 +479,35 @@ fn a_right_to_lend_is_given_back_with_its_pages() {
     assert_eq!(rights().len(), LENDERS);
     assert_eq!(memory.spares().end as usize, 4 + LENDERS * LENT_PAGES);
 }
+
+#[test]
+fn a_frame_on_its_way_back_is_waited_for() {
+    use std::sync::mpsc::channel;
+    let pages = LENT_PAGES + 1;
+    let (memory, lender) = lender((pages * PAGE) as u64);
+    let lend = |page: usize| lender.lend((page * PAGE) as u64, PAGE).unwrap();
+    // All but one of the spare frames are in use as long as these are lent.
+    let _lent: Vec<Shared> = (2..pages).map(lend).collect();
+    memory.write(2 * PAGE as u64, &vec![7; (pages - 2) * PAGE]);
+    let first = lend(0);
+    let ((tell, told), (lent_another, is_lent)) = (channel(), channel::<()>());
+    let other = memory.clone();
+    // The steps of `writable`, of a core that something keeps from going on in the middle.
+    let writer = std::thread::spawn(move || {
+        let _locked = other.lock(0);
+        let spare = other.take_spare();
+        tell.send(()).unwrap();
+        is_lent.recv().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        other.entries[0].moved.store(HELD | (spare as u32 + 1), Ordering::Relaxed);
+        assert_eq!(other.entries[0].pins.fetch_or(LEFT, Ordering::AcqRel), 0, "its last pin has gone");
+        other.give_spare(0);
+    });
+    told.recv().unwrap();
+    drop(first);
+    let second = lend(1);
+    lent_another.send(()).unwrap();
+    memory.write(PAGE as u64, &[8; PAGE]);
+    assert!(second.iter().all(|&byte| byte == 0));
+    writer.join().unwrap();
+}
