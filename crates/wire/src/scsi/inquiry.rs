@@ -270,7 +270,8 @@ pub struct ExtendedInquiry {
 pub fn extended_inquiry(data: &ExtendedInquiry, out: &mut Vec<u8>) {
     page_with(page::EXTENDED_INQUIRY, out, |out| {
         let mut bytes = [0; 60];
-        bytes[1] = 0x04 | (u8::from(data.ordered) << 1) | u8::from(data.head_of_queue);
+        // SIMPSUP, ORDSUP and HEADSUP (SPC-5 section 7.7.7).
+        bytes[1] = 0x01 | (u8::from(data.ordered) << 1) | (u8::from(data.head_of_queue) << 2);
         bytes[2] = u8::from(data.volatile_cache);
         bytes[3] = u8::from(data.nexus_loss_clears);
         bytes[9] = data.maximum_sense_length;

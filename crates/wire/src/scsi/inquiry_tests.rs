@@ -43,7 +43,7 @@ fn pages_say_their_length() {
         &ExtendedInquiry { volatile_cache: true, maximum_sense_length: 40, ..Default::default() },
         &mut out,
     );
-    assert_eq!((out.len(), out[5], out[6], out[13]), (64, 0x04, 0x01, 40));
+    assert_eq!((out.len(), out[5], out[6], out[13]), (64, 0x01, 0x01, 40));
     out.clear();
     let provisioning = Provisioning {
         unmap: true,
@@ -54,6 +54,16 @@ fn pages_say_their_length() {
     };
     provisioning.encode(&mut out);
     assert_eq!(out, [0, 0xb2, 0, 4, 0, 0xe4, 2, 0]);
+}
+
+#[test]
+fn each_task_attribute_that_is_honoured_has_its_own_bit() {
+    // SIMPSUP, ORDSUP, HEADSUP: SPC-5 section 7.7.7.
+    for (ordered, head_of_queue, bits) in [(false, false, 1), (true, false, 3), (false, true, 5)] {
+        let mut out = Vec::new();
+        extended_inquiry(&ExtendedInquiry { ordered, head_of_queue, ..Default::default() }, &mut out);
+        assert_eq!(out[5], bits, "ORDERED {ordered}, HEAD OF QUEUE {head_of_queue}");
+    }
 }
 
 #[test]
