@@ -94,9 +94,15 @@ impl LogicalUnit {
                 .channel
                 .allocation(self.blocks_extent(at, blocks))
                 .map_err(|error| self.failures.sense(&error, "GET LBA STATUS", at))?;
-            // Space is given in units that may be smaller than a block: part of a block counts as a block.
-            let blocks = run.length.div_ceil(block_size).clamp(1, blocks);
-            let provisioning = if run.mapped { Provisioning::Mapped } else { Provisioning::Deallocated };
+            // Space is given in units that may be smaller than a block. A block with space for part of it is mapped: one that is
+            // deallocated has no data, which initiators rely on (SBC-4 section 4.7).
+            let whole = run.length / block_size;
+            let (length, provisioning) = if run.mapped || whole == 0 {
+                (run.length.div_ceil(block_size), Provisioning::Mapped)
+            } else {
+                (whole, Provisioning::Deallocated)
+            };
+            let blocks = length.clamp(1, blocks);
             *slot = Some(LbaStatus { lba: at, blocks: blocks as u32, provisioning });
             at += blocks;
             looked += blocks * block_size;

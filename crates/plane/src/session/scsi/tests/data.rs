@@ -3,6 +3,9 @@
 use wire::scsi::unmap::{self, BlockDescriptor};
 
 use super::*;
+use crate::error::Error;
+use crate::layers::Next;
+use crate::request::Run;
 
 #[test]
 fn what_is_written_is_read_in_every_form() {
@@ -300,6 +303,40 @@ fn lba_status_tells_mapped_from_deallocated() {
         assert_eq!(one.len(), 24);
         let run = wire::scsi::lba_status::decode(&one).next().unwrap();
         assert_eq!((run.lba, run.blocks), (11, 5));
+    });
+}
+
+/// Blocks of 4096 bytes over a file system that gives space by the KiB: this much of it, and nothing else.
+struct Kibibytes(std::ops::Range<u64>);
+
+impl Layer for Kibibytes {
+    fn name(&self) -> &'static str {
+        "kibibytes"
+    }
+
+    fn geometry(&self, mut below: Geometry) -> Geometry {
+        (below.block_size, below.blocks) = (4096, below.blocks / 8);
+        below
+    }
+
+    fn allocation(&self, extent: Extent, _: Next<'_>) -> Result<Run, Error> {
+        let edges = [self.0.start << 10, self.0.end << 10];
+        let end = edges.into_iter().find(|edge| *edge > extent.offset).unwrap_or(u64::MAX);
+        let mapped = self.0.contains(&(extent.offset >> 10));
+        Ok(Run { length: end.saturating_sub(extent.offset).min(extent.length), mapped })
+    }
+}
+
+#[test]
+fn a_block_with_space_for_part_of_it_is_not_deallocated() {
+    // The second half of block 1 and the first quarter of block 2.
+    with_top(Kibibytes(6..9), Duration::ZERO, |bench| async move {
+        let cdb = [0x9e, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 0, 0];
+        let runs: Vec<_> = wire::scsi::lba_status::decode(&bench.good(&cdb, &[]).await).collect();
+        let states = runs.iter().flat_map(|run| vec![run.provisioning as u8; run.blocks as usize]);
+        let mut expected = vec![1; BLOCKS as usize / 8];
+        expected[1..3].fill(0);
+        assert_eq!(states.collect::<Vec<_>>(), expected);
     });
 }
 

@@ -61,6 +61,15 @@ fn with_slow_writes<F: Future<Output = ()> + 'static>(
     write: Duration,
     test: impl FnOnce(Bench) -> F + 'static,
 ) {
+    with_top(Claims(claims), write, test);
+}
+
+/// The same with this layer above all.
+fn with_top<F: Future<Output = ()> + 'static>(
+    top: impl Layer,
+    write: Duration,
+    test: impl FnOnce(Bench) -> F + 'static,
+) {
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();
     reactor.block_on(async move {
@@ -80,7 +89,7 @@ fn with_slow_writes<F: Future<Output = ()> + 'static>(
         let counted = count.0.clone();
         let delay = Delay { ring: ring.clone(), read: Duration::ZERO, write, flush: Duration::ZERO };
         let layers: Vec<Box<dyn Layer>> =
-            vec![Box::new(Claims(claims)), Box::new(count), Box::new(delay), Box::new(faults.clone())];
+            vec![Box::new(top), Box::new(count), Box::new(delay), Box::new(faults.clone())];
         let disk = Box::new(MemoryDisk::new(&ring, memory, BLOCK as u32));
         let channel = Rc::new(Channel::new(0, Arc::new(volume), Stack::new(ring.clone(), layers, disk)));
         let (peers, mut mail) = Peers::new(1);
