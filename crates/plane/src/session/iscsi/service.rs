@@ -69,8 +69,11 @@ impl Node {
     /// The portals by which a peer that reached `local` can come; a portal that listens on every address is named
     /// by the one that was reached.
     pub fn addresses_for(&self, local: SocketAddr) -> Vec<SocketAddr> {
+        // A socket of all addresses names one of IPv4 in the form of IPv6, which not every initiator can connect to
+        // (RFC 7143 section 13.8: an IPv4 address in dotted decimal).
+        let local = local.ip().to_canonical();
         let reached = |portal: &SocketAddr| {
-            if portal.ip().is_unspecified() { SocketAddr::new(local.ip(), portal.port()) } else { *portal }
+            if portal.ip().is_unspecified() { SocketAddr::new(local, portal.port()) } else { *portal }
         };
         self.portals.get().iter().map(reached).collect()
     }

@@ -1,5 +1,8 @@
 //! Residuals, sense data, refusals, discovery.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use wire::iscsi::{
     DataInFlags, InitiatorPdu, LoginRequest, LogoutReason, LogoutRequest, RESERVED_TAG, RejectReason,
     ScsiResponseFlags, SnackRequest, TargetPdu, TextFlags, TextRequest,
@@ -7,6 +10,8 @@ use wire::iscsi::{
 
 use super::bed::{BLOCK, Bed, OTHER_TARGET, TARGET, play};
 use super::peer::{Joining, Peer, Scsi, next};
+use crate::session::iscsi::login::Authentication;
+use crate::session::iscsi::{IscsiOptions, Node, Targets};
 
 async fn text(peer: &Peer, text: &[u8]) -> String {
     let request = TextRequest {
@@ -222,4 +227,18 @@ fn a_discovery_session_can_do_nothing_else() {
         }
         assert!(bed.logs.has("a discovery session that wants more than"), "{}", bed.logs.all());
     });
+}
+
+#[test]
+fn who_came_over_ipv4_to_a_portal_of_all_addresses_is_told_an_ipv4_address() {
+    let never = Duration::from_secs(3600);
+    let options = IscsiOptions { nop_interval: never, nop_timeout: never };
+    let node = Node::new(Targets::new(Vec::new(), Authentication::None), options);
+    node.set_portals(vec!["[::]:3260".parse().unwrap(), "192.0.2.7:3261".parse().unwrap()]);
+    for (reached, told) in
+        [("[::ffff:192.0.2.1]:3260", "192.0.2.1:3260"), ("[2001:db8::1]:3260", "[2001:db8::1]:3260")]
+    {
+        let told: [SocketAddr; 2] = [told.parse().unwrap(), "192.0.2.7:3261".parse().unwrap()];
+        assert_eq!(node.addresses_for(reached.parse().unwrap()), told);
+    }
 }
