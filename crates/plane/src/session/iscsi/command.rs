@@ -72,6 +72,7 @@ impl Session {
             connection,
             initiator_task_tag: command.initiator_task_tag,
             expected,
+            writes: command.flags.contains(ScsiCommandFlags::WRITE),
             reads: command.flags.contains(ScsiCommandFlags::READ),
             requests: 0,
         };

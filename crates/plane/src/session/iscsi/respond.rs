@@ -37,6 +37,8 @@ pub struct Asked<'a> {
     pub initiator_task_tag: u32,
     /// Expected Data Transfer Length.
     pub expected: u32,
+    /// The initiator sends data.
+    pub writes: bool,
     /// The initiator takes data.
     pub reads: bool,
     /// R2Ts that were sent for it.
@@ -50,6 +52,7 @@ impl Asked<'_> {
             connection: &task.connection,
             initiator_task_tag: task.initiator_task_tag,
             expected: task.expected,
+            writes: task.writes,
             reads: task.reads,
             requests: task.transfer.requests(),
         }
@@ -87,7 +90,13 @@ impl Session {
             Wanted::Output(bytes) => bytes,
             Wanted::Nothing | Wanted::Input => data_in.len() as u32,
         };
-        let residual = Residual::between(asked.expected, moved);
+        // The length that was announced is that of the direction that was (section 11.3.4): nothing goes the other way.
+        let is_announced = match wanted {
+            Wanted::Output(_) => asked.writes,
+            Wanted::Input => asked.reads || moved == 0,
+            Wanted::Nothing => true,
+        };
+        let residual = Residual::between(if is_announced { asked.expected } else { 0 }, moved);
         let fits = if asked.reads { (data_in.len() as u32).min(asked.expected) } else { 0 };
         let status_follows = response.sense.is_some() || fits == 0;
         let pdus = if fits > 0 {

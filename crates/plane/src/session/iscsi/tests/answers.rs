@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use wire::iscsi::{
     DataInFlags, InitiatorPdu, LoginRequest, LogoutReason, LogoutRequest, RESERVED_TAG, RejectReason,
-    ScsiResponseFlags, SnackRequest, TargetPdu, TextFlags, TextRequest,
+    ScsiCommandFlags, ScsiResponseFlags, SnackRequest, TargetPdu, TextFlags, TextRequest,
 };
 
-use super::bed::{BLOCK, Bed, OTHER_TARGET, TARGET, play};
+use super::bed::{BLOCK, Bed, OTHER_TARGET, Stage, TARGET, play};
 use super::peer::{Joining, Peer, Scsi, next};
 use crate::session::iscsi::login::Authentication;
 use crate::session::iscsi::{IscsiOptions, Node, Targets};
@@ -80,6 +80,25 @@ fn a_write_of_more_than_was_announced_tells_of_the_overflow() {
         assert_eq!((response.flags, response.residual_count), (ScsiResponseFlags::OVERFLOW, 1024));
         assert_eq!(bed.on_volume(0, 4).await, [[1; 1024], [0; 1024]].concat(), "as much as has come");
     });
+}
+
+#[test]
+fn a_command_that_moves_data_the_other_way_than_was_announced_tells_that_none_was_moved() {
+    for stage in [Stage::new, Stage::with_file] {
+        stage().play(|bed| async move {
+            let peer = bed.log_in("").await;
+            let (read, write) = (ScsiCommandFlags::READ, ScsiCommandFlags::WRITE);
+            for (command, announced) in [(Scsi::write(0, 1), read), (Scsi::read(0, 1), write)] {
+                for flags in [announced, ScsiCommandFlags::empty()] {
+                    let flags = flags | ScsiCommandFlags::FINAL;
+                    let tag = peer.command(&Scsi { flags, ..command.clone() }).await;
+                    let response = peer.good(tag).await;
+                    let residual = (response.flags, response.residual_count);
+                    assert_eq!(residual, (ScsiResponseFlags::OVERFLOW, 512), "{flags:?}");
+                }
+            }
+        });
+    }
 }
 
 #[test]
