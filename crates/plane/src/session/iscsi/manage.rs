@@ -14,6 +14,7 @@ use super::connection::Connection;
 use super::service::Service;
 use super::session::Session;
 use super::tasks::Task;
+use crate::memory_gate::POLL;
 use crate::session::scsi::UnitAttention;
 
 /// How long the answer to a reset that ends all connections may take to go out.
@@ -76,6 +77,17 @@ impl Session {
         if for_unit && !is_the_unit(request.lun) {
             return Code::LUN_DOES_NOT_EXIST;
         }
+        let ends_several = matches!(
+            request.function,
+            Function::ABORT_TASK_SET
+                | Function::CLEAR_TASK_SET
+                | Function::LOGICAL_UNIT_RESET
+                | Function::TARGET_WARM_RESET
+                | Function::TARGET_COLD_RESET
+        );
+        if ends_several {
+            self.catch_up(request.cmd_sn).await;
+        }
         match request.function {
             Function::ABORT_TASK => self.abort_task(request).await,
             Function::ABORT_TASK_SET => {
@@ -104,6 +116,17 @@ impl Session {
             }
             Function::QUERY_TASK_SET => self.query(|_, lun| is_the_unit(lun)),
             _ => Code::FUNCTION_NOT_SUPPORTED,
+        }
+    }
+
+    /// Waits until all that is numbered before an immediate function has come, perhaps on another connection: the function
+    /// covers it, and nothing that it covers may be carried out or answered after it (section 11.5.1, which lets it be
+    /// postponed for that). What the window has no room for cannot be on its way.
+    async fn catch_up(&self, number: SerialNumber) {
+        let beyond = self.numbers().1.next();
+        let number = if number.precedes(beyond) { number } else { beyond };
+        while self.numbers().0.precedes(number) && !self.is_closing() {
+            self.shard.ring().sleep(POLL).await;
         }
     }
 

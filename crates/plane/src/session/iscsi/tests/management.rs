@@ -294,3 +294,40 @@ fn tasks_can_be_asked_for_but_not_reassigned() {
         peer.good(tag).await;
     });
 }
+
+#[test]
+fn an_immediate_function_is_answered_after_what_was_numbered_before_it() {
+    for function in [Function::ABORT_TASK_SET, Function::CLEAR_TASK_SET, Function::LOGICAL_UNIT_RESET] {
+        play(move |bed| async move {
+            let one = bed.log_in("").await;
+            let two = one.join(1).await.unwrap();
+            // On its way on the other connection.
+            let late = one.skip_cmd_sn();
+            one.manage(function, 0, NONE).await;
+            one.hears_nothing().await;
+            two.command(&Scsi::write(0, 1).with(&[1; BLOCK]).numbered(late).tagged(77)).await;
+            two.good(77).await;
+            assert_eq!(next!(one, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
+            assert_eq!(bed.on_volume(0, 1).await, [1; BLOCK]);
+            // What may not have been sent yet, because the window has no room for it, is not waited for.
+            let far = one.maximum().plus(2);
+            let request = TaskManagementRequest {
+                immediate: Immediate(true),
+                function,
+                initiator_task_tag: one.next_tag(),
+                cmd_sn: far,
+                ..TaskManagementRequest::default()
+            };
+            let (first, last) = (one.cmd_sn(), one.maximum());
+            one.send(InitiatorPdu::TaskManagementRequest(request), &[]).await;
+            let mut number = first;
+            while number.precedes_or_equals(last) {
+                let nop = Scsi { lun: Lun::from_index(3), ..Scsi::test_unit_ready() };
+                one.command(&nop.numbered(number).tagged(1000 + number.0)).await;
+                assert_eq!(one.sense().await, (5, 0x25));
+                number = number.next();
+            }
+            assert_eq!(next!(one, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
+        });
+    }
+}
