@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ring::mailbox;
 use wire::iscsi::{
-    Lun, TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponse,
+    Lun, SerialNumber, TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponse,
     TaskManagementResponseCode as Code,
 };
 
@@ -23,6 +23,11 @@ const LAST_WORD: Duration = Duration::from_millis(100);
 /// Whether both name the same logical unit, in whatever form.
 fn is_same(one: Lun, other: Lun) -> bool {
     one == other || one.index().is_some_and(|index| other.index() == Some(index))
+}
+
+/// Whether a task stands before what has this `CmdSN`.
+fn is_before(task: &Task, number: SerialNumber) -> bool {
+    task.immediate || task.cmd_sn.precedes(number)
 }
 
 /// Whether it names the only logical unit of a target.
@@ -91,22 +96,22 @@ impl Session {
         match request.function {
             Function::ABORT_TASK => self.abort_task(request).await,
             Function::ABORT_TASK_SET => {
-                let before = |task: &Task| task.immediate || task.cmd_sn.precedes(request.cmd_sn);
-                self.abort(|task| is_the_unit(task.lun) && before(task)).await;
+                self.abort(|task| is_the_unit(task.lun) && is_before(task, request.cmd_sn)).await;
                 Code::FUNCTION_COMPLETE
             }
             Function::CLEAR_TASK_SET => {
-                self.abort_everywhere().await;
+                // Of its own session only a reset may affect what is numbered behind it (section 11.5.1).
+                self.abort_everywhere(Some(request.cmd_sn)).await;
                 attached.unit.unit().establish_others(&attached.nexus, UnitAttention::CommandsCleared);
                 Code::FUNCTION_COMPLETE
             }
             Function::LOGICAL_UNIT_RESET => {
-                self.abort_everywhere().await;
+                self.abort_everywhere(None).await;
                 attached.unit.unit().reset(UnitAttention::LogicalUnitReset);
                 Code::FUNCTION_COMPLETE
             }
             Function::TARGET_WARM_RESET | Function::TARGET_COLD_RESET => {
-                self.abort_everywhere().await;
+                self.abort_everywhere(None).await;
                 attached.unit.unit().reset(UnitAttention::TargetReset);
                 Code::FUNCTION_COMPLETE
             }
@@ -151,10 +156,11 @@ impl Session {
         Code::TASK_DOES_NOT_EXIST
     }
 
-    /// Aborts the tasks of every session of this target on every core: of all at once, so that one that waits for
-    /// a slow disk does not let others go on.
-    async fn abort_everywhere(self: &Rc<Self>) {
+    /// Aborts the tasks of every session of this target on every core, but those of this session that do not stand before
+    /// `spared`: of all at once, so that one that waits for a slow disk does not let others go on.
+    async fn abort_everywhere(self: &Rc<Self>, spared: Option<SerialNumber>) {
         let (done, mut all) = mailbox();
+        let own = self.place.tsih;
         for shard in 0..self.shard.count() {
             let (target, done) = (self.place.key.target.clone(), done.clone());
             self.shard.tell(shard, move |shard| {
@@ -162,7 +168,11 @@ impl Session {
                 let given_up: Vec<_> = sessions
                     .into_iter()
                     .filter(|session| session.place.key.target == target)
-                    .map(|session| (session.give_up(|task| is_the_unit(task.lun)), session))
+                    .map(|session| {
+                        let spared = spared.filter(|_| session.place.tsih == own);
+                        let is_covered = |task: &Task| spared.is_none_or(|number| is_before(task, number));
+                        (session.give_up(|task| is_the_unit(task.lun) && is_covered(task)), session)
+                    })
                     .collect();
                 shard.ring().spawn(async move {
                     for (tasks, session) in given_up {

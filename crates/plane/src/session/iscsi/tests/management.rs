@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wire::iscsi::{
-    Immediate, InitiatorPdu, Lun, SerialNumber, TaskManagementFunction as Function, TaskManagementRequest,
-    TaskManagementResponseCode as Code,
+    Immediate, InitiatorPdu, Lun, SerialNumber, TargetPdu, TaskManagementFunction as Function,
+    TaskManagementRequest, TaskManagementResponseCode as Code,
 };
 
 use super::bed::{BLOCK, OTHER_TARGET, play, play_with_file};
@@ -292,6 +292,39 @@ fn tasks_can_be_asked_for_but_not_reassigned() {
         }
         peer.answer(&request, &[1; BLOCK]).await;
         peer.good(tag).await;
+    });
+}
+
+#[test]
+fn what_is_numbered_behind_the_clearing_of_a_task_set_is_carried_out() {
+    play(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes").await;
+        let cleared = peer.command(&Scsi::write(0, 1)).await;
+        next!(peer, R2t);
+        let number = peer.skip_cmd_sn();
+        // Early, as it may be on another connection.
+        let behind = peer.command(&Scsi::write(1, 1).with(&[2; BLOCK])).await;
+        peer.is_well().await;
+        let request = TaskManagementRequest {
+            function: Function::CLEAR_TASK_SET,
+            initiator_task_tag: peer.next_tag(),
+            cmd_sn: number,
+            ..TaskManagementRequest::default()
+        };
+        peer.send(InitiatorPdu::TaskManagementRequest(request), &[]).await;
+        for _ in 0..2 {
+            match peer.receive().await {
+                (TargetPdu::ScsiResponse(response), _) => {
+                    assert_eq!((response.initiator_task_tag, response.status), (behind, 0));
+                }
+                (TargetPdu::TaskManagementResponse(response), _) => {
+                    assert_eq!(response.response, Code::FUNCTION_COMPLETE);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(peer.managed(Function::QUERY_TASK, cleared, NONE).await, Code::FUNCTION_COMPLETE);
+        assert_eq!(bed.on_volume(0, 2).await, [[0; BLOCK], [2; BLOCK]].concat());
     });
 }
 
