@@ -57,21 +57,21 @@ pub struct Task {
 /// A CDB of up to 16 bytes, or the beginning of a longer one, of which no operation code is supported.
 pub type Cdb = [u8; 16];
 
-/// Names a task; not given again to another one for a while.
+/// Names a task; not given again to another one while anything still waits in its name, which may be long: for a peer that
+/// does not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskId {
     index: u16,
-    generation: u8,
+    generation: u32,
 }
+
+/// How much of a generation a target transfer tag has.
+const TAG_GENERATION: u32 = 0x7f;
 
 impl TaskId {
     /// The target transfer tag of R2T number `request` of this task; never the reserved value.
     pub fn transfer_tag(self, request: u32) -> u32 {
-        (request & 0xff) << 24 | u32::from(self.generation & 0x7f) << 16 | u32::from(self.index)
-    }
-
-    fn of_transfer_tag(tag: u32) -> (TaskId, u8) {
-        (TaskId { index: tag as u16, generation: (tag >> 16) as u8 & 0x7f }, (tag >> 24) as u8)
+        (request & 0xff) << 24 | (self.generation & TAG_GENERATION) << 16 | u32::from(self.index)
     }
 }
 
@@ -96,7 +96,7 @@ impl Hasher for TagHasher {
 
 #[derive(Default)]
 struct Slot {
-    generation: u8,
+    generation: u32,
     task: Option<Task>,
 }
 
@@ -147,15 +147,18 @@ impl Tasks {
 
     /// The task and the R2T (its number's low byte) that a target transfer tag names.
     pub fn by_transfer_tag(&mut self, tag: u32) -> Option<(TaskId, u8)> {
-        let (id, request) = TaskId::of_transfer_tag(tag);
-        self.get(id).is_some().then_some((id, request))
+        let index = tag as u16;
+        let generation = self.slots.get(usize::from(index))?.generation;
+        let id = TaskId { index, generation };
+        let is_it = tag >> 16 & TAG_GENERATION == generation & TAG_GENERATION && self.get(id).is_some();
+        is_it.then_some((id, (tag >> 24) as u8))
     }
 
     /// Takes a task out.
     pub fn remove(&mut self, id: TaskId) -> Option<Task> {
         self.get(id)?;
         let slot = &mut self.slots[usize::from(id.index)];
-        slot.generation = slot.generation.wrapping_add(1) & 0x7f;
+        slot.generation = slot.generation.wrapping_add(1);
         let task = slot.task.take()?;
         self.by_tag.remove(&task.initiator_task_tag);
         self.free.push(id.index);

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wire::iscsi::{
-    Immediate, InitiatorPdu, Lun, SerialNumber, TargetPdu, TaskManagementFunction as Function,
-    TaskManagementRequest, TaskManagementResponseCode as Code,
+    Immediate, InitiatorPdu, LogoutReason, LogoutRequest, Lun, SerialNumber, TargetPdu,
+    TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponseCode as Code,
 };
 
 use super::bed::{BLOCK, OTHER_TARGET, play, play_with_file};
@@ -292,6 +292,44 @@ fn tasks_can_be_asked_for_but_not_reassigned() {
         }
         peer.answer(&request, &[1; BLOCK]).await;
         peer.good(tag).await;
+    });
+}
+
+#[test]
+fn what_an_aborted_read_still_waits_for_is_not_taken_for_a_later_command_in_its_place() {
+    /// A place has had so many commands when the tags of its R2Ts repeat.
+    const ROUND: u32 = 128;
+    play(|bed| async move {
+        let deaf = bed.log_in("InitialR2T=Yes ImmediateData=No").await;
+        let other = deaf.join(1).await.unwrap();
+        let read = Scsi::read(0, (TRANSFER_BYTES / BLOCK) as u32);
+        let mut tags = Vec::new();
+        for _ in 0..4 {
+            tags.push(deaf.command(&read).await);
+        }
+        bed.settle().await;
+        // The last one waits until what is before it has been taken.
+        assert_eq!(other.managed(Function::ABORT_TASK, tags[3], NONE).await, Code::FUNCTION_COMPLETE);
+        for _ in 1..ROUND {
+            other.is_ready().await;
+        }
+        let tag = other.command(&Scsi::write(0, 1)).await;
+        let (request, _) = next!(other, R2t);
+        // Now that the connection goes nothing waits for it any more.
+        let logout = LogoutRequest {
+            immediate: Immediate(true),
+            reason: LogoutReason::CLOSE_CONNECTION,
+            initiator_task_tag: other.next_tag(),
+            cid: deaf.cid.get(),
+            cmd_sn: other.cmd_sn(),
+            ..LogoutRequest::default()
+        };
+        other.send(InitiatorPdu::LogoutRequest(logout), &[]).await;
+        next!(other, LogoutResponse);
+        other.hears_nothing().await;
+        other.answer(&request, &[1; BLOCK]).await;
+        other.good(tag).await;
+        assert_eq!(bed.on_volume(0, 1).await, [1; BLOCK]);
     });
 }
 
