@@ -60,7 +60,7 @@ impl Session {
         let usual = whole
             && !command.immediate.0
             && !command.flags.contains(both)
-            && self.window(|window| window.expected()) == command.cmd_sn
+            && self.window(|window| window.is_due(command.cmd_sn))
             && !self.tasks(|tasks| tasks.has_tag(command.initiator_task_tag))
             // An initiator that does not read is not to fill memory with responses.
             && connection.outgoing.has_room(SEND_QUEUE_BYTES)

@@ -44,6 +44,11 @@ impl<T> CommandWindow<T> {
         number.is_within(self.expected, self.maximum) && !self.held.iter().any(|(held, _)| *held == number)
     }
 
+    /// Whether a command with this number is the next one, and there is room for it.
+    pub fn is_due(&self, number: SerialNumber) -> bool {
+        number == self.expected && number.precedes_or_equals(self.maximum)
+    }
+
     /// Takes in a command that [`CommandWindow::accepts`]. Gives it back when it is to be delivered now; then
     /// [`CommandWindow::next`] tells what follows.
     pub fn arrive(&mut self, number: SerialNumber, item: T) -> Option<T> {

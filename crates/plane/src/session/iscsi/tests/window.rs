@@ -125,6 +125,31 @@ fn the_window_closes_with_commands_under_way_and_opens_as_they_end() {
 }
 
 #[test]
+fn what_could_be_done_at_once_is_ignored_while_the_window_is_closed() {
+    play(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes ImmediateData=No").await;
+        peer.write(0, &[1; 512]).await;
+        let mut requests = Vec::new();
+        for lba in 0..COMMAND_WINDOW {
+            peer.command(&Scsi::write(lba.into(), 1)).await;
+            requests.push(next!(peer, R2t).0);
+        }
+        peer.is_well().await;
+        assert_eq!(peer.expected(), peer.maximum().next(), "closed");
+        let beyond = peer.cmd_sn();
+        peer.command(&Scsi::read(0, 1).numbered(beyond).tagged(9999)).await;
+        peer.is_well().await;
+        peer.hears_nothing().await;
+        for request in &requests {
+            peer.data_out(request.initiator_task_tag, Some(request), 0, 0, &[1; 512], true).await;
+            peer.good(request.initiator_task_tag).await;
+        }
+        peer.is_ready().await;
+        assert_eq!(peer.maximum().since(peer.expected()), COMMAND_WINDOW - 1, "open again");
+    });
+}
+
+#[test]
 fn immediate_commands_wait_for_nobody_and_take_no_number() {
     play(|bed| async move {
         let peer = bed.log_in("").await;
