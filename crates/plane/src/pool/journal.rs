@@ -506,12 +506,12 @@ impl PoolCore {
     /// Writes changes to their places. False when a member that cannot be spared did not take its blocks.
     pub(super) async fn write_places(&self, changes: Changes) -> bool {
         let mut writes = Several::new();
-        let mut slots: Several<Option<usize>> = Several::new();
+        let mut slots: Several<(usize, bool)> = Several::new();
         for change in changes {
             let gone = self.gone(change.row);
             if change.erase {
                 for slot in members(change.touched & !gone) {
-                    slots.push(None);
+                    slots.push((slot, true));
                     writes.push(self.discard_unit(
                         slot,
                         change.row,
@@ -522,15 +522,18 @@ impl PoolCore {
             }
             for (slot, blocks) in change.blocks {
                 if gone & 1 << slot == 0 {
-                    slots.push(Some(slot));
+                    slots.push((slot, false));
                     writes.push(self.write_unit(slot, change.row, change.positions.start, blocks));
                 }
             }
         }
         let mut done = true;
-        for (slot, answer) in slots.into_iter().zip(join(writes).await) {
-            if let (Some(slot), Err(trouble)) = (slot, answer.result) {
-                let cause = if matches!(trouble, Trouble::Stall) { Cause::Stall } else { Cause::WriteError };
+        for ((slot, is_discard), answer) in slots.into_iter().zip(join(writes).await) {
+            let Err(trouble) = answer.result else { continue };
+            let stalls = matches!(trouble, Trouble::Stall);
+            // What comes of a discard does not matter, as long as it is over: else it takes what is written there next.
+            if stalls || !is_discard {
+                let cause = if stalls { Cause::Stall } else { Cause::WriteError };
                 done &= self.fail(slot, cause, &trouble);
             }
         }
