@@ -321,14 +321,15 @@ impl PoolCore {
                 }
             }
         }
-        if touched == 0 {
-            return (0, Some(()));
-        }
         let payload = |slot: usize| writer.payload_blocks(slot as u16) as usize * BLOCK;
         let header_bytes = usize::from(writer.header_blocks()) * BLOCK;
         // What failed may have left a gap in the segment, and a recovery looks no further than that.
         if self.shared.has_failed() {
             return (0, Some(()));
+        }
+        // Whoever was to get something is out: nothing is to be written, and what the others have is as it is to be.
+        if touched == 0 {
+            return (0, None);
         }
         let places = self.append(number, touched, |slot| header_bytes + payload(slot));
         let parts: Several<(usize, u64, usize)> =

@@ -6,11 +6,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ring::Buffer;
+use smallvec::smallvec;
 
 use super::bed::Bed;
 use crate::disk::Disk;
 use crate::error::ErrorKind;
 use crate::pool::format::{BLOCK, End, Label, TablePage, block_entry};
+use crate::pool::journal::Change;
 use crate::pool::segments::Tail;
 use crate::pool::{Level, MemberState};
 use crate::request::{Extent, Request, Verb};
@@ -637,4 +639,38 @@ fn a_discard_that_does_not_end_takes_no_write_that_comes_after_it() {
             assert_eq!(bed.scrub().bad, 0, "{level}, {slow} slow");
         }
     }
+}
+
+/// A scrub corrected what one member had, which went out while that waited for its transaction. Nothing of it was left to be
+/// written: that passed for a journal that cannot be written, and the pool stopped though it could do without the member.
+#[test]
+fn a_change_of_nothing_but_what_a_member_had_that_is_out_stops_no_pool() {
+    let bed = Bed::new(903, Level::Raid5, 4, 16 << 10);
+    let row_bytes = bed.geometry().row_bytes();
+    bed.write(0, &vec![1; 2 * row_bytes as usize]).unwrap();
+    bed.settle();
+    // Parity of row 0 that fits its checksum, and no data.
+    let core = bed.core().clone();
+    bed.ring().spawn_later(async move {
+        let locked = core.lock(0).await;
+        let change = Change::write(0, 0..1, smallvec![(3, Buffer::copy_of(&bytes(9)))]);
+        let (committed, result) = core.commit(smallvec![change]).await;
+        result.unwrap();
+        core.put_in_place(committed, locked);
+    });
+    bed.world.run_for(Duration::from_secs(1)).unwrap();
+    // A write of which the member fails its part, after a while.
+    let (path, next) = (bed.path(3), bed.next());
+    bed.machine.fail_writes(&path, 0..u64::MAX);
+    bed.machine.slow_down(&path, 2000);
+    bed.begin_write(row_bytes, &bytes(2));
+    bed.world.run_until(|| bed.next() > next).unwrap();
+    bed.world.run_for(Duration::from_micros(10)).unwrap();
+    bed.machine.slow_down(&path, 1);
+    assert_eq!(bed.scrub().uneven, 1);
+    assert_eq!(bed.state(3), MemberState::Out);
+    assert!(!bed.handle().status().has_failed);
+    assert_eq!(bed.write(0, &bytes(3)).map_err(|error| error.kind()), Ok(()));
+    assert_eq!(bed.read(0, BLOCK), Ok(bytes(3)));
+    assert_eq!(bed.read(row_bytes, BLOCK), Ok(bytes(2)));
 }
