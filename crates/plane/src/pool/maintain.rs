@@ -150,8 +150,10 @@ impl PoolCore {
             Some(columns.unit_of(slot))
         } else {
             // More is missing than redundancy replaces: what is lost is noted, in this slot and where else it is.
-            Counters::add(&shared.counters.lost, columns.lost_of(slot));
-            columns.into_change_with(slot, gone & !(1 << slot), self.awaited(number, stuck) & !(1 << slot))
+            let (lost, awaited) = (columns.lost_of(slot), self.awaited(number, stuck) & !(1 << slot));
+            columns.into_change_with(slot, gone & !(1 << slot), awaited).inspect(|_| {
+                Counters::add(&shared.counters.lost, lost);
+            })
         };
         let Some(change) = change else { return };
         // While this waited another member may have taken the slot, which has nothing yet.

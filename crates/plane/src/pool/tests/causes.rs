@@ -674,3 +674,24 @@ fn a_change_of_nothing_but_what_a_member_had_that_is_out_stops_no_pool() {
     assert_eq!(bed.read(0, BLOCK), Ok(bytes(3)));
     assert_eq!(bed.read(row_bytes, BLOCK), Ok(bytes(2)));
 }
+
+/// A block that follows from a member that is away was counted as lost whenever somebody tried to rebuild it.
+#[test]
+fn what_a_member_that_is_away_may_still_have_is_not_counted_as_lost() {
+    let mut bed = Bed::new(904, Level::Raid6, 5, 16 << 10);
+    bed.write(0, &vec![1; bed.geometry().row_bytes() as usize]).unwrap();
+    bed.close();
+    // Data of row 0 lie in slots 1 to 3.
+    bed.machine.detach(&bed.path(1));
+    bed.machine.detach(&bed.path(2));
+    bed.start().unwrap();
+    bed.write(2 * (16 << 10), &bytes(2)).unwrap();
+    bed.close();
+    bed.machine.attach(&bed.path(1));
+    let place = bed.geometry_of(3).unit_place(0);
+    bed.machine.corrupt(&bed.path(3), place..place + BLOCK as u64);
+    bed.start().unwrap();
+    bed.world.run_for(Duration::from_secs(60)).unwrap();
+    assert!(is_rebuilding(&bed, 1));
+    assert_eq!(bed.handle().status().lost, 0);
+}
