@@ -172,6 +172,12 @@ impl Pool {
         let mut keeper = Keeper::new(core, label, Vec::new());
         keeper.write_labels(None).await;
         pool.put_seed(keeper.label().clone(), receiver);
+        if pool.shared.has_failed() {
+            return Err(pool.refused(
+                "its labels could not be written; hint: the log names the members that failed: take others"
+                    .to_owned(),
+            ));
+        }
         Ok(pool)
     }
 

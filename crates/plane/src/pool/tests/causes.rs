@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use ring::Buffer;
+use ring::sim::World;
 use smallvec::smallvec;
 
 use super::bed::Bed;
@@ -14,7 +15,7 @@ use crate::error::ErrorKind;
 use crate::pool::format::{BLOCK, End, Label, TablePage, block_entry};
 use crate::pool::journal::Change;
 use crate::pool::segments::Tail;
-use crate::pool::{Level, MemberState};
+use crate::pool::{Level, Member, MemberState, Place, Pool, PoolOptions};
 use crate::request::{Extent, Request, Verb};
 
 fn bytes(value: u8) -> Vec<u8> {
@@ -694,4 +695,29 @@ fn what_a_member_that_is_away_may_still_have_is_not_counted_as_lost() {
     bed.world.run_for(Duration::from_secs(60)).unwrap();
     assert!(is_rebuilding(&bed, 1));
     assert_eq!(bed.handle().status().lost, 0);
+}
+
+/// No label of a new pool could be written, and it was said to be made.
+#[test]
+fn a_pool_whose_labels_cannot_be_written_is_not_made() {
+    let world = World::new(905);
+    let machine = world.node("machine");
+    machine.fail_writes("/m0".as_ref(), 0..BLOCK as u64);
+    let reactor = machine.reactor();
+    let ring = reactor.ring().clone();
+    let options = PoolOptions {
+        name: "tank".into(),
+        level: Level::Single,
+        unit: 16 << 10,
+        integrity: true,
+        catalogue_blocks: 1,
+        journal_bytes: Some(256 << 10),
+    };
+    let made = world.block_on(&reactor, async move {
+        let place = Place::Path("/m0".into());
+        let (member, _lock) = Member::open(&ring, place, Some(4 << 20), None).await.unwrap();
+        Pool::make(&ring, &options, vec![member], 1).await.map(drop).map_err(|error| error.to_string())
+    });
+    let refused = made.unwrap().unwrap_err();
+    assert!(refused.contains("hint: "), "{refused}");
 }
