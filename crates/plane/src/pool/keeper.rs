@@ -288,14 +288,16 @@ impl Keeper {
         let shared = self.core.shared.clone();
         (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
         shared.set_member(slot, Some(member));
-        if let Some(id) = newcomer {
-            self.label.slots[slot].member = id;
-            shared.table.renew(slot);
-        } else {
-            self.core.load_table(slot).await;
-        }
         // One that went out before it had everything lacks more than the bitmap says.
         let by_bitmap = newcomer.is_none() && cause != Cause::Replaced;
+        if by_bitmap {
+            self.core.load_table(slot, shared.geometry.rows).await;
+        } else {
+            shared.table.renew(slot);
+        }
+        if let Some(id) = newcomer {
+            self.label.slots[slot].member = id;
+        }
         self.label.slots[slot].state = SlotState::Rebuilding { since, cursor: 0, by_bitmap };
         shared.changes.fetch_add(1, Ordering::AcqRel);
         let changes = shared.changes.load(Ordering::Acquire);

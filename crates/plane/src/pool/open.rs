@@ -294,7 +294,12 @@ impl Pool {
         }
         let core = self.core(0, ring)?;
         for slot in members(shared.geometry.slot_mask() & !shared.states.out()) {
-            core.load_table(slot).await;
+            let rows = match label.slots[slot].state {
+                // What it is to get all of has nothing behind the cursor, nor pages of the table for that.
+                SlotState::Rebuilding { cursor, by_bitmap: false, .. } => cursor,
+                _ => shared.geometry.rows,
+            };
+            core.load_table(slot, rows).await;
         }
         core.load_bitmap().await;
         let volumes = core.load_catalogue(&label).await.ok_or_else(|| {
@@ -522,10 +527,13 @@ impl PoolCore {
         }
     }
 
-    pub(super) async fn load_table(&self, slot: usize) {
+    /// Takes in what a member's table says of its first `rows`.
+    pub(super) async fn load_table(&self, slot: usize, rows: u64) {
         let geometry = *self.geometry();
-        for first in (0..geometry.table_pages).step_by(TABLE_BYTES / 2 / BLOCK) {
-            let count = (geometry.table_pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
+        let blocks = rows * u64::from(geometry.blocks_per_unit());
+        let pages = blocks.div_ceil(super::format::table_page::ENTRIES as u64);
+        for first in (0..pages).step_by(TABLE_BYTES / 2 / BLOCK) {
+            let count = (pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
             let place = geometry.table_page_place(first, 0);
             let bytes = self.read_pages(slot, place, count as usize * 2).await;
             for (index, pair) in bytes.chunks_exact(2 * BLOCK).enumerate() {

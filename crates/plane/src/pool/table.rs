@@ -123,13 +123,11 @@ impl Table {
         self.slots[slot].generations.at(page as usize).store(generation, Ordering::Relaxed);
     }
 
-    /// All blocks of a slot are as if never written, and all pages are to be written: a new member takes the place.
+    /// All blocks of a slot are as if never written: a new member takes the place. Its pages are written as its rows are
+    /// rebuilt: nobody asks what lies on it for those behind its cursor.
     pub fn renew(&self, slot: usize) {
         for entry in self.slots[slot].entries.from(0) {
             entry.store(0, Ordering::Release);
-        }
-        for page in 0..self.slots[slot].generations.len() as u64 {
-            self.mark(slot, page);
         }
     }
 }

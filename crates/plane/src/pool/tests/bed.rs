@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ring::sim::{Node, World};
-use ring::{Buffer, File, Reactor, Ring};
+use ring::{Buffer, File, FileOptions, Reactor, Ring};
 
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind};
@@ -283,6 +283,16 @@ impl Bed {
 
     pub fn ring(&self) -> Ring {
         self.running.as_ref().unwrap().reactor.ring().clone()
+    }
+
+    /// Makes a file of so many bytes that nobody has written.
+    pub fn make_file(&self, path: &str, bytes: u64) {
+        let (ring, path) = (self.ring(), PathBuf::from(path));
+        let make = async move {
+            let options = FileOptions { create: true, ..FileOptions::default() };
+            File::open(&ring, &path, options).unwrap().set_length(bytes).unwrap();
+        };
+        self.world.block_on(&self.running.as_ref().unwrap().reactor, make).unwrap();
     }
 
     /// Ends the process by force.

@@ -196,3 +196,61 @@ fn what_cannot_grow_is_left_as_it_is() {
     bed.handle().grow().unwrap();
     bed.world.run_until(|| bed.handle().status().rows > rows).unwrap();
 }
+
+/// The table in memory stayed as long as the pool was to become: a member that came afterwards got pages of it that no table has
+/// room for, over units that had been rebuilt.
+#[test]
+fn a_member_that_comes_after_a_growth_in_vain_gets_no_pages_behind_its_table() {
+    let (mut bed, bytes) = replaced(5, Level::Raid5, 4);
+    let rows = bed.geometry().rows;
+    let path = PathBuf::from(larger(2));
+    bed.machine.fail_writes(&path, bed.geometry().bytes..u64::MAX);
+    bed.handle().grow().unwrap();
+    bed.world.run_for(Duration::from_secs(5)).unwrap();
+    assert_eq!(bed.geometry().rows, rows);
+    bed.take_out(2);
+    bed.machine.put_file("/other".as_ref(), &vec![0; LARGER as usize]);
+    bed.give(2, "/other");
+    bed.rebuild();
+    assert_eq!(bed.scrub().bad, 0);
+    assert_eq!(bed.read(0, bytes.len()).unwrap(), bytes);
+}
+
+/// A pool that has hardly anything on it, and has members now that are this large.
+fn replaced_by_large(seed: u64, bytes: u64) -> Bed {
+    let mut bed = Bed::new(seed, Level::Raid1, 2, 16 << 10);
+    bed.write(0, &pattern(BLOCK, 1)).unwrap();
+    bed.settle();
+    for slot in 0..2 {
+        bed.take_out(slot);
+        bed.make_file(&larger(slot), bytes);
+        bed.give(slot, &larger(slot));
+        bed.rebuild();
+        bed.leave(slot);
+    }
+    bed
+}
+
+/// Each write takes a second from now on.
+fn write_slowly(bed: &Bed) {
+    let second = Duration::from_secs(1);
+    bed.world.configure(|settings| settings.write = second..second + Duration::from_micros(1));
+}
+
+/// All pages of its table were written to a member before any change could be acknowledged beside it: minutes, of a large one.
+#[test]
+fn a_member_that_comes_holds_up_no_writes_until_it_has_its_table() {
+    let mut bed = replaced_by_large(7, 8 << 30);
+    let rows = bed.geometry().rows;
+    bed.handle().grow().unwrap();
+    bed.world.run_until(|| bed.handle().status().rows > rows).unwrap();
+    bed.take_out(1);
+    bed.make_file("/other", 8 << 30);
+    write_slowly(&bed);
+    bed.give(1, "/other");
+    bed.world.run_until(|| bed.state(1) != MemberState::Out).unwrap();
+    let begun = bed.world.now();
+    bed.write(0, &pattern(BLOCK, 2)).unwrap();
+    let took = bed.world.now().since(begun);
+    assert!(took < Duration::from_secs(15), "{took:?}");
+}
