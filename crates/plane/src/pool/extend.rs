@@ -117,7 +117,8 @@ impl Keeper {
         if self.is_in_order() { Ok(label.slots) } else { Err("a member failed meanwhile".to_owned()) }
     }
 
-    fn is_in_order(&self) -> bool {
+    /// Whether all members are in sync.
+    pub(super) fn is_in_order(&self) -> bool {
         self.shared().states.all_in_sync() && !self.shared().has_failed()
     }
 

@@ -83,6 +83,10 @@ impl Keeper {
     async fn write_new_places(&self, slot: usize, geometry: &Geometry) -> Result<(), String> {
         for first in (0..geometry.table_pages).step_by(PAGES as usize) {
             self.write_new_pages(slot, geometry, first).await?;
+            // This takes long on a large member: until the labels say who failed nothing is acknowledged.
+            if !self.is_in_order() {
+                return Err("another member failed meanwhile".to_owned());
+            }
         }
         self.write_new_bitmap(slot, geometry).await
     }

@@ -237,6 +237,23 @@ fn write_slowly(bed: &Bed) {
     bed.world.configure(|settings| settings.write = second..second + Duration::from_micros(1));
 }
 
+/// A member failed while the pool grew: the labels had that only when the tables of all members had been written, and until then
+/// nothing was acknowledged.
+#[test]
+fn a_member_that_fails_while_a_pool_grows_is_waited_for_no_longer_than_else() {
+    let bed = replaced_by_large(6, 16 << 30);
+    let (rows, geometry) = (bed.geometry().rows, bed.geometry());
+    write_slowly(&bed);
+    bed.machine.fail_writes(larger(1).as_ref(), geometry.journal..geometry.segment_place(geometry.segments));
+    bed.handle().grow().unwrap();
+    let begun = bed.world.now();
+    bed.write(0, &pattern(BLOCK, 2)).unwrap();
+    let took = bed.world.now().since(begun);
+    assert!(took < Duration::from_secs(15), "{took:?}");
+    assert_eq!((bed.state(1), bed.geometry().rows), (MemberState::Out, rows));
+    assert_eq!(bed.read(0, BLOCK).unwrap(), pattern(BLOCK, 2));
+}
+
 /// All pages of its table were written to a member before any change could be acknowledged beside it: minutes, of a large one.
 #[test]
 fn a_member_that_comes_holds_up_no_writes_until_it_has_its_table() {
