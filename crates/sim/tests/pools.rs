@@ -34,6 +34,19 @@ fn a_member_that_fails_while_the_pool_is_opened_is_out_in_its_labels() {
     pool::beyond_redundancy(11_404_406).unwrap();
 }
 
+/// The power went while the tails of labels were written, and once more while the next opening wrote the heads: members had no label
+/// any more that was whole.
+#[test]
+fn a_label_is_whole_though_the_opening_after_a_torn_tail_is_cut_too() {
+    pool::within_redundancy(7_301_414).unwrap();
+}
+
+/// A member did not take its tail, and the pool failed by that: when it was closed its head was written, too.
+#[test]
+fn the_head_of_a_label_is_not_written_while_its_tail_is_on_its_way() {
+    pool::beyond_redundancy(11_404_493).unwrap();
+}
+
 #[test]
 fn pools_on_cores_that_starve() {
     run("pools_on_cores_that_starve", pool::on_cores_that_starve, 1000);

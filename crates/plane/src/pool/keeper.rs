@@ -128,6 +128,8 @@ pub(super) struct Keeper {
     pub(super) faulted: Slots,
     /// Slots that an administrator took out since.
     pub(super) unwanted: Slots,
+    /// Slots whose members did not take the tail of a label.
+    without_tail: Slots,
     pub(super) slow: SlowWatch,
 }
 
@@ -136,7 +138,17 @@ impl Keeper {
     pub(super) fn new(core: Rc<PoolCore>, label: Label, volumes: Vec<VolumeEntry>) -> Keeper {
         let once_written = label.retired;
         let (began, slow) = (core.ring.now(), SlowWatch::new(label.geometry.level.most_slots()));
-        let keeper = Keeper { core, label, volumes, once_written, began, faulted: 0, unwanted: 0, slow };
+        let keeper = Keeper {
+            core,
+            label,
+            volumes,
+            once_written,
+            began,
+            faulted: 0,
+            unwanted: 0,
+            without_tail: 0,
+            slow,
+        };
         keeper.publish();
         keeper
     }
@@ -287,6 +299,7 @@ impl Keeper {
         let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
         let shared = self.core.shared.clone();
         (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
+        self.without_tail &= !(1 << slot);
         shared.set_member(slot, Some(member));
         // One that went out before it had everything lacks more than the bitmap says.
         let by_bitmap = newcomer.is_none() && cause != Cause::Replaced;
@@ -576,21 +589,34 @@ impl Keeper {
         self.publish();
     }
 
-    /// Writes one of the labels of all members that are used.
-    pub(super) async fn write_label(&self, end: End, place: u64) {
-        self.write_everywhere(place, |slot| Buffer::copy_of(&self.label.of_slot(slot, end).encode())).await;
+    /// Writes one of the labels of all members that are used. Who did not take his tail keeps his head as it is: what was to come
+    /// there may still be on its way.
+    pub(super) async fn write_label(&mut self, end: End, place: u64) {
+        let slots = self.used() & if end == End::Head { !self.without_tail } else { Slots::MAX };
+        let content = |slot| Buffer::copy_of(&self.label.of_slot(slot, end).encode());
+        let failed = self.write_to(slots, place, content).await;
+        if end == End::Tail {
+            self.without_tail |= failed;
+        }
     }
 
     /// One durable write to all members that are used.
     pub(super) async fn write_everywhere(&self, place: u64, content: impl Fn(usize) -> Buffer) {
-        let slots = self.used();
+        self.write_to(self.used(), place, content).await;
+    }
+
+    /// One durable write to some members. Gives those that did not take it.
+    async fn write_to(&self, slots: Slots, place: u64, content: impl Fn(usize) -> Buffer) -> Slots {
         let write = |slot| self.core.ask(slot, Request::write(place, content(slot)).with(Flags::FUA));
         let answers = join(members(slots).map(write)).await;
+        let mut failed = 0;
         for (slot, answer) in members(slots).zip(answers) {
             if let Err(trouble) = answer.result {
                 self.fail(slot, &trouble);
+                failed |= 1 << slot;
             }
         }
+        failed
     }
 
     /// The label as it stands.

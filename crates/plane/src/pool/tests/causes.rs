@@ -593,24 +593,6 @@ fn a_core_that_writes_no_more_leaves_its_segment_to_others_where_they_are_few() 
     }
 }
 
-/// The power went while the tails of labels were written, and once more while the next opening wrote the heads: members had no label
-/// any more that was whole.
-#[test]
-fn a_label_is_whole_though_the_opening_after_a_torn_tail_is_cut_too() {
-    for step in 0..60 {
-        let mut bed = Bed::new(1800 + step, Level::Raid1, 2, 16 << 10);
-        bed.write(0, &bytes(1)).unwrap();
-        bed.settle();
-        let tail = bed.geometry().label_place(End::Tail);
-        bed.power_cut();
-        (0..2).for_each(|slot| bed.machine.corrupt(&bed.path(slot), tail..tail + BLOCK as u64));
-        bed.cut_opening(Duration::from_micros(500 * step));
-        bed.start().unwrap_or_else(|error| panic!("{step}: {error}"));
-        assert_eq!([0, 1].map(|slot| bed.state(slot)), [MemberState::InSync, MemberState::InSync], "{step}");
-        assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)), "{step}");
-    }
-}
-
 /// A member took longer over a discard than it may. Nobody asked what came of it, so the row was given to the next write, and the
 /// discard took that when it was done at last.
 #[test]
