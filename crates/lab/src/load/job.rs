@@ -125,6 +125,9 @@ fn misfit<T>(problem: impl Into<String>, hint: impl Into<String>) -> Result<T, M
 pub const MAX_DEPTH: u32 = 4096;
 /// Most jobs.
 pub const MAX_JOBS: u32 = 1024;
+/// Most operations a second that may be due: dropping what is overdue takes some nanoseconds of each, so that of more a job never
+/// comes to an end.
+pub const MAX_RATE: f64 = 1e8;
 /// Most places of a load that is verified: 4 bytes of memory each.
 pub const MAX_VERIFIED_SLOTS: u64 = 1 << 28;
 
@@ -142,6 +145,12 @@ impl Load {
         }
         if self.rate.is_some_and(|rate| rate.per_second.is_nan() || rate.per_second <= 0.0) {
             return misfit("the rate is not above 0", "leave --rate out for a closed loop");
+        }
+        if self.rate.is_some_and(|rate| rate.per_second > MAX_RATE) {
+            return misfit(
+                "the rate is beyond what can be counted",
+                format!("give at most {MAX_RATE}, or leave --rate out for a closed loop"),
+            );
         }
         let block = geometry.block_size;
         if self.block_size == 0 || !self.block_size.is_multiple_of(block) {
@@ -218,7 +227,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_a_hint() {
         let load = Load::default();
+        let rate = |per_second| Rate { per_second, arrivals: Arrivals::Constant };
         assert_eq!(load.fits(&GEOMETRY), Ok(()));
+        assert_eq!(Load { rate: Some(rate(1e8)), ..load.clone() }.fits(&GEOMETRY), Ok(()));
         for (wrong, part) in [
             (Load { block_size: 1000, ..load.clone() }, "multiple of 512"),
             (Load { block_size: 1 << 17, ..load.clone() }, "65536 at most"),
@@ -228,6 +239,9 @@ mod tests {
             (Load { depth: 0, ..load.clone() }, "1 to 4096"),
             (Load { verify: true, depth: 100, ..load.clone() }, "larger --size"),
             (Load { read_percent: 101, ..load.clone() }, "0 to 100"),
+            (Load { rate: Some(rate(f64::INFINITY)), ..load.clone() }, "at most 100000000"),
+            (Load { rate: Some(rate(1.01e8)), ..load.clone() }, "at most 100000000"),
+            (Load { rate: Some(rate(f64::NAN)), ..load.clone() }, "closed loop"),
         ] {
             let misfit = wrong.fits(&GEOMETRY).unwrap_err();
             assert!(misfit.hint.contains(part), "{misfit:?}");
