@@ -5,9 +5,11 @@ use std::rc::Rc;
 
 use crate::buffer::Buffer;
 use crate::provided::Provided;
+use crate::sim::Hold;
 
 enum Source {
     Provided { pool: Rc<Provided>, id: u16 },
+    Simulated { bytes: Buffer, _hold: Hold },
     Owned(Buffer),
 }
 
@@ -23,14 +25,19 @@ impl Chunk {
         Chunk { source: Source::Provided { pool, id }, length }
     }
 
-    /// Bytes that came another way: over a simulated network, or with a connection from another core.
+    /// Bytes in a receive buffer of a simulated world.
+    pub(crate) fn simulated(bytes: Buffer, hold: Hold) -> Chunk {
+        Chunk { length: bytes.len(), source: Source::Simulated { bytes, _hold: hold } }
+    }
+
+    /// Bytes that came another way: with a connection from another core, or out of a receive buffer that others needed.
     pub fn owned(buffer: Buffer) -> Chunk {
         Chunk { length: buffer.len(), source: Source::Owned(buffer) }
     }
 
     /// Whether it keeps a receive buffer of the ring.
     pub fn is_in_a_receive_buffer(&self) -> bool {
-        matches!(self.source, Source::Provided { .. })
+        !matches!(self.source, Source::Owned(_))
     }
 }
 
@@ -39,6 +46,7 @@ impl Deref for Chunk {
     fn deref(&self) -> &[u8] {
         match &self.source {
             Source::Provided { pool, id } => pool.bytes(*id, self.length),
+            Source::Simulated { bytes, .. } => bytes,
             Source::Owned(buffer) => buffer,
         }
     }

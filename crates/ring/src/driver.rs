@@ -167,7 +167,7 @@ impl Driver {
     pub(crate) fn has_plenty(&self) -> bool {
         match self {
             Driver::Kernel(uring) => uring.borrow().has_plenty(),
-            Driver::Simulated(_) => true,
+            Driver::Simulated(world) => world.has_plenty(),
         }
     }
 
@@ -176,7 +176,7 @@ impl Driver {
         matches!(self, Driver::Kernel(uring) if uring.borrow().fills_a_buffer(bytes))
     }
 
-    /// A receive found no buffer. Whether it may try again at once.
+    /// A receive found no buffer. Whether it may try again at once. Of a simulated world's all go round.
     pub(crate) fn widen(&self) -> bool {
         match self {
             Driver::Kernel(uring) => uring.borrow().widen(),

@@ -73,7 +73,12 @@ pub(crate) enum Operation {
 impl Operation {
     /// Whether it takes bytes from a connection.
     pub(crate) fn receives(self) -> bool {
-        matches!(self, Operation::Receive | Operation::KeepReceiving | Operation::ReceiveInto { .. })
+        self.takes_a_receive_buffer() || matches!(self, Operation::ReceiveInto { .. })
+    }
+
+    /// Whether the driver chooses where these bytes are.
+    pub(crate) fn takes_a_receive_buffer(self) -> bool {
+        matches!(self, Operation::Receive | Operation::KeepReceiving)
     }
 }
 

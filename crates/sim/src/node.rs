@@ -13,8 +13,8 @@ use plane::session::iscsi::IscsiOptions;
 use plane::session::iscsi::login::Authentication;
 use plane::shard::{Peers, Shard};
 use plane::volume::{Backing, Limits, VolumeOptions};
-use ring::Reactor;
 use ring::sim::{Node, World};
+use ring::{Options, Reactor};
 use wire::iscsi::IscsiName;
 
 use crate::Failure;
@@ -175,6 +175,8 @@ pub struct Server {
     machine: Node,
     shards: usize,
     volumes: Vec<VolumePlan>,
+    /// How many each core has.
+    pub receive_buffers: u16,
     running: Option<Running>,
 }
 
@@ -182,7 +184,8 @@ impl Server {
     /// A machine that is off.
     pub fn new(world: &World, shards: usize, volumes: Vec<VolumePlan>) -> Server {
         let machine = world.node("server");
-        Server { world: world.clone(), machine, shards, volumes, running: None }
+        let receive_buffers = Options::default().receive_buffers;
+        Server { world: world.clone(), machine, shards, volumes, receive_buffers, running: None }
     }
 
     /// The machine, for accidents.
@@ -226,7 +229,8 @@ impl Server {
     /// Starts the process: volumes are prepared, every shard is built, the portals are opened.
     pub fn start(&mut self) -> Result<(), Failure> {
         assert!(self.running.is_none(), "it runs already");
-        let reactors: Vec<Reactor> = (0..self.shards).map(|_| self.machine.reactor()).collect();
+        let options = Options { receive_buffers: self.receive_buffers, ..Options::default() };
+        let reactors: Vec<Reactor> = (0..self.shards).map(|_| self.machine.reactor_with(&options)).collect();
         let nop = Duration::from_secs(2);
         let plan = Plan {
             shards: self.shards,

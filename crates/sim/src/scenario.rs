@@ -7,7 +7,7 @@ mod pooled;
 
 pub use accidents::{network, power};
 pub use disks::{full_disk, lost_flush, resets_on_stalled_disks, stalled_disk, unreadable_blocks};
-pub use mixed::{calm, rough};
+pub use mixed::{calm, few_receive_buffers, rough};
 
 use crate::node::{PoolShape, VolumePlan};
 

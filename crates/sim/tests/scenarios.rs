@@ -4,11 +4,12 @@ use sim::scenario;
 use sim::seeds::{Play, run, run_beside_others, run_twice};
 
 /// Each scenario, and how many of its seeds are played again.
-const SCENARIOS: [(&str, Play, u64); 9] = [
+const SCENARIOS: [(&str, Play, u64); 10] = [
     ("power", scenario::power, 5),
     ("network", scenario::network, 5),
     ("calm", scenario::calm, 20),
     ("rough", scenario::rough, 20),
+    ("few_receive_buffers", scenario::few_receive_buffers, 5),
     ("unreadable_blocks", scenario::unreadable_blocks, 3),
     ("lost_flush", scenario::lost_flush, 3),
     ("full_disk", scenario::full_disk, 3),
@@ -34,6 +35,11 @@ fn one_volume_by_three_ways() {
 #[test]
 fn three_ways_that_break() {
     run("three_ways_that_break", scenario::rough, 700);
+}
+
+#[test]
+fn few_receive_buffers() {
+    run("few_receive_buffers", scenario::few_receive_buffers, 300);
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl Driver {
                     state.begin_disk(caller, operation, descriptor, length, bytes);
                 }
                 Operation::Receive | Operation::KeepReceiving => {
-                    let limit = state.reactors[self.reactor].receive_bytes;
+                    let limit = state.reactors[self.reactor].receive_buffers.size;
                     state.begin_network(caller, operation, descriptor, limit, bytes);
                 }
                 _ => state.begin_network(caller, operation, descriptor, length, bytes),
@@ -126,13 +126,13 @@ impl Driver {
         });
         for completion in completions {
             let mut flags = 0;
-            match table.target(completion.key) {
-                Some((operation, Keep::Buffer(buffer))) => {
+            match (table.target(completion.key), completion.hold) {
+                (Some((operation, Keep::Buffer(buffer))), _) => {
                     let start = if let Operation::ReceiveInto { start, .. } = operation { start } else { 0 };
                     buffer[start..start + completion.bytes.len()].copy_from_slice(&completion.bytes);
                 }
-                Some((Operation::Receive | Operation::KeepReceiving, _)) if !completion.bytes.is_empty() => {
-                    flags = self.world.with(|state| state.keep_chunk(self.reactor, completion.bytes));
+                (Some(_), Some(hold)) => {
+                    flags = self.world.with(|state| state.keep_chunk(self.reactor, completion.bytes, hold));
                 }
                 _ => {}
             }
@@ -143,8 +143,13 @@ impl Driver {
 
     #[inline(never)]
     pub(crate) fn chunk(&self, flags: u32) -> Option<Chunk> {
-        let bytes = self.world.with(|state| state.reactors[self.reactor].chunks.remove(&flags))?;
-        Some(Chunk::owned(Buffer::copy_of(&bytes)))
+        let (bytes, hold) = self.world.with(|state| state.reactors[self.reactor].chunks.remove(&flags))?;
+        Some(Chunk::simulated(Buffer::copy_of(&bytes), hold))
+    }
+
+    #[inline(never)]
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.world.with(|state| state.reactors[self.reactor].receive_buffers.are_plenty())
     }
 
     /// Nothing more comes for this reactor; what it has in flight ends at its next turn.

@@ -14,6 +14,7 @@ mod medium;
 mod network;
 mod node;
 mod outsider;
+mod receive_buffers;
 mod settings;
 mod state;
 mod world;
@@ -22,6 +23,7 @@ pub(crate) use driver::{Afar, Driver};
 pub use faults::{Fault, Plant};
 pub use node::Node;
 pub use outsider::Outsider;
+pub(crate) use receive_buffers::Hold;
 pub use settings::Settings;
 pub use world::{Stall, StallKind, World};
 

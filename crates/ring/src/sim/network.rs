@@ -24,6 +24,7 @@ pub(super) struct Listening {
 struct Receive {
     caller: Caller,
     limit: usize,
+    takes_a_buffer: bool,
     /// It goes on when it has brought something.
     stands: bool,
 }
@@ -316,7 +317,13 @@ impl State {
         loop {
             let Some(Object::Stream(stream)) = self.objects.get_mut(&descriptor) else { return };
             let Some(receive) = stream.receives.front() else { return };
-            let (caller, limit, stands) = (receive.caller, receive.limit, receive.stands);
+            let &Receive { caller, limit, stands, takes_a_buffer } = receive;
+            let buffers = &self.reactors[caller.reactor].receive_buffers;
+            if takes_a_buffer && !stream.inbox.is_empty() && buffers.are_all_held() {
+                stream.receives.pop_front();
+                self.fail(caller, libc::ENOBUFS);
+                continue;
+            }
             let random = &mut self.nodes[stream.node].network_random;
             let (result, bytes) = if !stream.inbox.is_empty() {
                 let mut count = stream.inbox.len().min(limit);
@@ -523,7 +530,8 @@ impl State {
             }
             (operation, Some(Object::Stream(stream))) if operation.receives() => {
                 let stands = matches!(operation, Operation::KeepReceiving);
-                stream.receives.push_back(Receive { caller, limit, stands });
+                let takes_a_buffer = operation.takes_a_receive_buffer();
+                stream.receives.push_back(Receive { caller, limit, stands, takes_a_buffer });
                 self.serve_receives(descriptor);
             }
             (Operation::Send, Some(Object::Stream(stream))) => {

@@ -11,6 +11,7 @@ use super::content::Content;
 use super::disk::{Disk, DiskFile};
 use super::driver::Driver as Simulated;
 use super::network::{FIRST_PORT, address_of};
+use super::receive_buffers::ReceiveBuffers;
 use super::state::{NodeState, ReactorState, random};
 use super::world::World;
 use crate::driver::Driver;
@@ -69,7 +70,7 @@ impl Node {
         self.reactor_with(&Options::default())
     }
 
-    /// Starts a reactor; of `options` only the size of receive buffers matters.
+    /// Starts a reactor; of `options` only the receive buffers matter.
     pub fn reactor_with(&self, options: &Options) -> Reactor {
         let (id, remote) = Remote::register(None);
         let reactor = self.add_reactor(options);
@@ -94,7 +95,7 @@ impl Node {
                 naps_until: 0,
                 chunks: BTreeMap::new(),
                 next_chunk: 0,
-                receive_bytes: options.receive_buffer_bytes,
+                receive_buffers: ReceiveBuffers::new(options.receive_buffers, options.receive_buffer_bytes),
             });
             state.note("reactor", self.index as u64, 0);
             state.reactors.len() - 1

@@ -6,6 +6,7 @@ use std::rc::Weak;
 
 use super::disk::Disk;
 use super::network::{Listening, Message, Stream};
+use super::receive_buffers::{Hold, ReceiveBuffers};
 use super::settings::{Settings, draw};
 use crate::op::{OpKey, Operation};
 use crate::ring::Inner;
@@ -33,6 +34,8 @@ pub(super) struct Completion {
     pub(super) key: OpKey,
     pub(super) result: i32,
     pub(super) bytes: Vec<u8>,
+    /// The receive buffer that they came in.
+    pub(super) hold: Option<Hold>,
     pub(super) more: bool,
 }
 
@@ -45,9 +48,9 @@ pub(super) struct ReactorState {
     /// It is not run before.
     pub(super) naps_until: u64,
     /// Received bytes whose completion has been seen, by the number that stands in its flags.
-    pub(super) chunks: BTreeMap<u32, Vec<u8>>,
+    pub(super) chunks: BTreeMap<u32, (Vec<u8>, Hold)>,
     pub(super) next_chunk: u32,
-    pub(super) receive_bytes: usize,
+    pub(super) receive_buffers: ReceiveBuffers,
 }
 
 pub(super) struct NodeState {
@@ -186,23 +189,28 @@ impl State {
     /// The operation has ended; its reactor sees it in its next turn.
     pub(super) fn complete(&mut self, caller: Caller, result: i32, bytes: Vec<u8>) {
         // A reactor that is gone has been told so already; one without power never hears of it.
-        if !self.reactors[caller.reactor].alive || self.pending.remove(&caller).is_none() {
-            return;
+        if self.reactors[caller.reactor].alive
+            && let Some(Pending { operation, .. }) = self.pending.remove(&caller)
+        {
+            self.tell(caller, operation, result, bytes, false);
         }
-        self.tell(caller, result, bytes, false);
     }
 
     /// The operation goes on; its reactor sees what it has brought in its next turn.
     pub(super) fn bring(&mut self, caller: Caller, result: i32, bytes: Vec<u8>) {
-        if self.reactors[caller.reactor].alive && self.pending.contains_key(&caller) {
-            self.tell(caller, result, bytes, true);
+        if self.reactors[caller.reactor].alive
+            && let Some(&Pending { operation, .. }) = self.pending.get(&caller)
+        {
+            self.tell(caller, operation, result, bytes, true);
         }
     }
 
-    fn tell(&mut self, caller: Caller, result: i32, bytes: Vec<u8>, more: bool) {
+    fn tell(&mut self, caller: Caller, operation: Operation, result: i32, bytes: Vec<u8>, more: bool) {
         self.note(if more { "bring" } else { "complete" }, caller.key.to_bits(), result as u64);
-        let completion = Completion { key: caller.key, result, bytes, more };
-        self.reactors[caller.reactor].completions.push_back(completion);
+        let reactor = &mut self.reactors[caller.reactor];
+        let takes_one = operation.takes_a_receive_buffer() && !bytes.is_empty();
+        let hold = takes_one.then(|| reactor.receive_buffers.take());
+        reactor.completions.push_back(Completion { key: caller.key, result, bytes, hold, more });
     }
 
     /// After its next turn a reactor may not be run for a while.
@@ -214,10 +222,10 @@ impl State {
     }
 
     /// Keeps received bytes until their reactor asks, and gives their number, which is never 0.
-    pub(super) fn keep_chunk(&mut self, reactor: usize, bytes: Vec<u8>) -> u32 {
+    pub(super) fn keep_chunk(&mut self, reactor: usize, bytes: Vec<u8>, hold: Hold) -> u32 {
         let reactor = &mut self.reactors[reactor];
         reactor.next_chunk = reactor.next_chunk.wrapping_add(1).max(1);
-        reactor.chunks.insert(reactor.next_chunk, bytes);
+        reactor.chunks.insert(reactor.next_chunk, (bytes, hold));
         reactor.next_chunk
     }
 
@@ -234,7 +242,7 @@ impl State {
             self.cancel_network(caller);
             if self.pending.remove(&caller).is_some() {
                 let (key, bytes) = (caller.key, Vec::new());
-                let end = Completion { key, result: -libc::ECANCELED, bytes, more: false };
+                let end = Completion { key, result: -libc::ECANCELED, bytes, hold: None, more: false };
                 self.reactors[reactor].completions.push_back(end);
             }
         }
@@ -271,6 +279,7 @@ impl State {
             for completion in &mut reactor.completions {
                 completion.result = -libc::ECANCELED;
                 completion.bytes.clear();
+                completion.hold = None;
             }
         }
         let (gone, left) =

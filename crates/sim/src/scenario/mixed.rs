@@ -16,12 +16,10 @@ pub(super) fn shared(pool: Option<PoolShape>) -> Vec<VolumePlan> {
     ]
 }
 
-fn stage(seed: u64) -> Result<Stage, Failure> {
+fn stage(seed: u64) -> Stage {
     let mut random = fastrand::Rng::with_seed(seed);
     let shards = random.usize(1..=3);
-    let mut stage = Stage::new(seed, shards, shared(pooled::draw(&mut random)), 3);
-    stage.server.start()?;
-    Ok(stage)
+    Stage::new(seed, shards, shared(pooled::draw(&mut random)), 3)
 }
 
 fn work(stage: &mut Stage) -> Result<(), Failure> {
@@ -33,7 +31,8 @@ fn work(stage: &mut Stage) -> Result<(), Failure> {
 
 /// Nothing befalls the node until it ends: what it holds is looked at while it goes on, and after its end.
 pub fn calm(seed: u64) -> Result<(u64, u64), Failure> {
-    let mut stage = stage(seed)?;
+    let mut stage = stage(seed);
+    stage.server.start()?;
     for _ in 0..2 {
         work(&mut stage)?;
         pooled::lose(&mut stage);
@@ -48,7 +47,20 @@ pub fn calm(seed: u64) -> Result<(u64, u64), Failure> {
 
 /// Connections are reset by the network, at both ends at once; messages are late; windows are small; clients fall over.
 pub fn rough(seed: u64) -> Result<(u64, u64), Failure> {
-    let mut stage = stage(seed)?;
+    let mut stage = stage(seed);
+    stage.server.start()?;
+    shake(stage)
+}
+
+/// The same with 1 to 8 receive buffers for each core of the node: who keeps one keeps others from being heard.
+pub fn few_receive_buffers(seed: u64) -> Result<(u64, u64), Failure> {
+    let mut stage = stage(seed);
+    stage.server.receive_buffers = 1 << stage.random.u32(0..4);
+    stage.server.start()?;
+    shake(stage)
+}
+
+fn shake(mut stage: Stage) -> Result<(u64, u64), Failure> {
     let us = Duration::from_micros;
     for _ in 0..2 {
         let (latency, window) = (stage.random.u64(100..5000), 1 << stage.random.u32(12..19));

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::*;
-use crate::{Buffer, File, FileOptions, Listener, Ring, SendList, Socket, in_use};
+use crate::{Buffer, File, FileOptions, Listener, Options, Ring, SendList, Socket, in_use};
 
 const PATH: &str = "/data/volume.img";
 

@@ -61,6 +61,45 @@ fn bytes_come_back_in_order_and_in_pieces() {
 }
 
 #[test]
+fn who_keeps_the_last_receive_buffer_keeps_others_from_receiving() {
+    for seed in 0..10 {
+        let settings = Settings { cut: 0.0, ..Settings::default() };
+        let world = World::with_settings(seed, settings);
+        let (server, client) = (world.node("server"), world.node("client"));
+        let serving = server.reactor();
+        let address = serve_echo(serving.ring(), "0.0.0.0:0".parse().unwrap());
+        let asking = client.reactor_with(&Options { receive_buffers: 4, ..Options::default() });
+        let (ring, to) = (asking.ring().clone(), server.at(address.port()));
+        let done = world.block_on(&asking, async move {
+            let mut kept = Vec::new();
+            let mut sockets = Vec::new();
+            for is_plenty in [true, false, false, false] {
+                assert_eq!(ring.has_plenty_of_buffers(), is_plenty);
+                let socket = Socket::connect(&ring, to).await.unwrap();
+                socket.send(list(b"word")).await.0.unwrap();
+                kept.push(socket.receive().await.unwrap());
+                sockets.push(socket);
+            }
+            let socket = Socket::connect(&ring, to).await.unwrap();
+            socket.send(list(b"last")).await.0.unwrap();
+            let soon = Duration::from_secs(1);
+            assert!(ring.timeout(soon, socket.receive()).await.is_none(), "there is no buffer for it");
+            // Who says himself where it is to be needs none.
+            sockets[0].send(list(b"more")).await.0.unwrap();
+            assert_eq!(receive_all(&sockets[0], 4).await.0, b"more");
+            kept.pop();
+            let last = ring.timeout(soon, socket.receive()).await.expect("a buffer came back").unwrap();
+            assert_eq!((&last[..], &kept[0][..]), (&b"last"[..], &b"word"[..]));
+            drop((kept, last));
+            assert!(ring.has_plenty_of_buffers());
+        });
+        done.unwrap();
+        drop((serving, asking));
+        assert_eq!(in_use(), 0, "seed {seed}");
+    }
+}
+
+#[test]
 fn who_is_on_no_reactor_is_served_and_hears_of_the_end() {
     for seed in 0..10 {
         let world = World::new(seed);

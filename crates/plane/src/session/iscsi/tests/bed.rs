@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ring::sim::{self, Settings, World};
-use ring::{Buffer, Ring, in_use};
+use ring::{Buffer, Options, Ring, in_use};
 use wire::iscsi::IscsiName;
 
 use super::peer::{Joining, Peer};
@@ -39,6 +39,8 @@ pub struct Stage {
     pub seeds: Range<u64>,
     pub settings: Settings,
     pub options: IscsiOptions,
+    /// Of each core.
+    pub receive_buffers: u16,
     pub file: bool,
 }
 
@@ -51,6 +53,7 @@ impl Stage {
             seeds: 0..seeds,
             settings: Settings::default(),
             options: IscsiOptions { nop_interval: never, nop_timeout: never },
+            receive_buffers: Options::default().receive_buffers,
             file: false,
         }
     }
@@ -75,7 +78,8 @@ impl Stage {
         let _gathering = logs.gather();
         let world = World::with_settings(seed, self.settings.clone());
         let (node, clients) = (world.node("target"), world.node("initiators"));
-        let reactors = [node.reactor(), node.reactor()];
+        let options = Options { receive_buffers: self.receive_buffers, ..Options::default() };
+        let reactors = [node.reactor_with(&options), node.reactor_with(&options)];
         let ring = reactors[0].ring().clone();
         let plan = plan(self.file, self.options);
         let (prepared, locks) =

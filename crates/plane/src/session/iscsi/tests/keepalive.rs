@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ring::in_use;
 use ring::sim::Settings;
+use ring::{Buffer, in_use};
 use wire::iscsi::{InitiatorPdu, NopOut, RESERVED_TAG, TargetPdu};
 
 use super::bed::{Bed, Stage, play, play_with_file};
-use super::peer::{Scsi, next, pattern};
+use super::peer::{Joining, Scsi, next, pattern};
 use crate::limits::{ANSWER_QUEUE_BYTES, LOGIN_TIME, SEND_QUEUE_BYTES, SEND_STALL, TRANSFER_BYTES};
 use crate::session::iscsi::IscsiOptions;
 
@@ -134,6 +134,40 @@ fn pings_of_one_who_does_not_read_take_little_memory() {
         let sent = bed.ring.timeout(10 * SECOND, flood).await;
         assert!(sent.is_none(), "nothing more is received from it");
         assert!(in_use() <= ANSWER_QUEUE_BYTES + (1 << 20), "{} bytes", in_use());
+    });
+}
+
+#[test]
+fn who_does_not_read_holds_no_receive_buffer_that_others_need() {
+    const BUFFERS: u16 = 4;
+    let settings = Settings { cut: 0.0, ..Settings::default() };
+    Stage { settings, receive_buffers: BUFFERS, ..Stage::new() }.play(|bed| async move {
+        let mut deaf = Vec::new();
+        for isid in 1..=BUFFERS {
+            let peer = bed.connect_to(0).await;
+            peer.log_in(Joining { isid, ..Joining::default() }).await.unwrap();
+            peer.take_attention(0x29).await;
+            deaf.push(peer);
+        }
+        let answer = Buffer::zeroed(1 << 20).share();
+        for connection in bed.cores[0].iscsi.sessions().iter().flat_map(|session| session.connections()) {
+            while connection.outgoing.bytes() < ANSWER_QUEUE_BYTES + (4 << 20) {
+                connection.outgoing.push(1, |list| list.push(answer.clone()));
+            }
+        }
+        drop(answer);
+        for peer in &deaf {
+            let ping = NopOut {
+                immediate: wire::iscsi::Immediate(true),
+                initiator_task_tag: 1,
+                target_transfer_tag: RESERVED_TAG,
+                ..NopOut::default()
+            };
+            peer.send_bytes(&peer.encode(InitiatorPdu::NopOut(ping), &[]).repeat(3)).await;
+        }
+        bed.settle().await;
+        let other = bed.connect_to(0).await;
+        other.log_in(Joining { isid: BUFFERS + 1, ..Joining::default() }).await.unwrap();
     });
 }
 
