@@ -62,7 +62,10 @@ impl Pdu {
 async fn ready(connection: &Connection, reader: &mut Reader) -> Result<(), End> {
     connection.receiving.set(false);
     // Refusals wait for nothing: who sends what causes them and does not read is not read from either.
-    connection.outgoing.below(ANSWER_QUEUE_BYTES).await;
+    if connection.outgoing.bytes() >= ANSWER_QUEUE_BYTES {
+        reader.put_aside();
+        connection.outgoing.below(ANSWER_QUEUE_BYTES).await;
+    }
     reader.ready().await?;
     connection.receiving.set(true);
     Ok(())

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ring::sim::{self, World};
-use ring::{Ring, in_use};
+use ring::{Options, Ring, in_use};
 use wire::iscsi::IscsiName;
 
 use crate::core::{Core, Offer, Plan, Portals, prepare};
@@ -133,22 +133,30 @@ impl Bed {
 
 /// Plays `test` in two worlds with a volume in RAM. At its end nothing of what it did may be left in the node.
 pub fn play<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
-    (0..2).for_each(|seed| play_once(seed, Backing::Memory, true, &test));
+    (0..2).for_each(|seed| play_once(seed, &Options::default(), Backing::Memory, true, &test));
+}
+
+/// The same with so many receive buffers on each core.
+pub fn play_with_receive_buffers<F: Future<Output = ()> + 'static>(count: u16, test: impl Fn(Bed) -> F) {
+    let options = Options { receive_buffers: count, ..Options::default() };
+    (0..2).for_each(|seed| play_once(seed, &options, Backing::Memory, true, &test));
 }
 
 /// The same, and again with a volume that has no layer to plant faults in: what can be done at once is.
 pub fn play_layered_and_bare<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
     play(&test);
-    (0..2).for_each(|seed| play_once(seed, Backing::Memory, false, &test));
+    (0..2).for_each(|seed| play_once(seed, &Options::default(), Backing::Memory, false, &test));
 }
 
 /// The same with a volume in a file, whose disk can be made to stand still.
 pub fn play_with_file<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
-    (0..2).for_each(|seed| play_once(seed, Backing::File(PathBuf::from(FILE)), true, &test));
+    let file = || Backing::File(PathBuf::from(FILE));
+    (0..2).for_each(|seed| play_once(seed, &Options::default(), file(), true, &test));
 }
 
 fn play_once<F: Future<Output = ()> + 'static>(
     seed: u64,
+    options: &Options,
     backing: Backing,
     layered: bool,
     test: impl Fn(Bed) -> F,
@@ -159,7 +167,7 @@ fn play_once<F: Future<Output = ()> + 'static>(
     let _gathering = logs.gather();
     let world = World::new(seed);
     let (node, hosts) = (world.node("target"), world.node("hosts"));
-    let reactors = [node.reactor(), node.reactor()];
+    let reactors = [node.reactor_with(options), node.reactor_with(options)];
     let ring = reactors[0].ring().clone();
     let faults = Faults::default();
     let plan = plan(backing, layered.then_some(&faults));

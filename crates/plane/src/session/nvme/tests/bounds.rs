@@ -10,7 +10,7 @@ use wire::nvme::io::{Opcode, command};
 use wire::nvme::tcp::DigestFlags;
 use wire::nvme::{CNTLID_DYNAMIC, Fuse, SglDescriptor, Status};
 
-use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
+use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file, play_with_receive_buffers};
 use super::host::{Host, Received};
 use crate::limits::{
     ANSWER_QUEUE_BYTES, BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_MEMORY_TIME,
@@ -154,6 +154,40 @@ fn refusals_of_one_who_does_not_read_take_little_memory() {
         // What was waited for when the answers became so many is taken.
         let more = outgoing.bytes() - waiting;
         assert!(more < 100, "{more} bytes more");
+    });
+}
+
+#[test]
+fn who_does_not_read_holds_no_receive_buffer_that_others_need() {
+    const BUFFERS: u16 = 4;
+    play_with_receive_buffers(BUFFERS, |bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let mut deaf = Vec::new();
+        // As many on each core as it has buffers.
+        for qid in 1..=2 * BUFFERS {
+            let host = Host::initialized(&bed, DigestFlags::empty()).await;
+            host.join(SUBSYSTEM, cntlid, qid).await;
+            deaf.push(host);
+        }
+        let answer = Buffer::zeroed(1 << 20).share();
+        for core in bed.cores.iter() {
+            let queues: Vec<_> = core.nvme.queues().into_iter().filter(|queue| queue.qid > 0).collect();
+            assert_eq!(queues.len(), BUFFERS.into());
+            for queue in queues {
+                let outgoing = &queue.connection.outgoing;
+                while outgoing.bytes() < ANSWER_QUEUE_BYTES + (4 << 20) {
+                    outgoing.push(1, |list| list.push(answer.clone()));
+                }
+            }
+        }
+        drop(answer);
+        for host in &deaf {
+            let unknown = host.encode_capsule(command(Opcode::RESERVATION_REPORT, host.next_cid(), 1), &[]);
+            host.send(&unknown.repeat(10)).await;
+        }
+        bed.pass(Duration::from_millis(20)).await;
+        Host::initialized(&bed, DigestFlags::empty()).await;
+        Host::initialized(&bed, DigestFlags::empty()).await;
     });
 }
 
