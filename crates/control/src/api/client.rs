@@ -119,7 +119,8 @@ impl ClientError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotRunning { .. } => Some(
-                "name its directory with --data or its configuration with --config; without a node, members are named with --members"
+                "start it with `fels serve`, or name its directory with --data or its configuration with --config; `fels pool status --members` looks at \
+                 pools that no node has"
                     .to_owned(),
             ),
             Self::NotAllowed { .. } => Some("run fels as the user of the node, or as root".to_owned()),
