@@ -185,3 +185,23 @@ fn what_cannot_be_is_refused_with_a_hint_and_nothing_is_made() {
         assert!(!directory.path().join("a").exists(), "{arguments:?}");
     }
 }
+
+/// What the tails of members could not be written to was said to be closed in good order.
+#[test]
+fn a_pool_that_fails_while_it_is_exported_is_not_closed_in_good_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let solo = ["create", "solo", "--raid", "single", "--member-size", "16MiB", "--members", "a"];
+    assert_eq!(run(directory.path(), &solo).0, 0);
+    // Nothing can be written behind the last but one block, and nobody is killed for trying: half kibibytes, as POSIX has them.
+    let limited = "trap '' XFSZ; ulimit -f 32760; exec \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", limited, "sh", env!("CARGO_BIN_EXE_fels"), "pool", "export", "solo", "--members", "a"])
+        .current_dir(directory.path())
+        .output()
+        .unwrap();
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!((output.status.code(), out.as_str()), (Some(1), ""), "{err}");
+    assert!(err.contains("pool solo is not closed in good order") && err.contains("hint: "), "{err}");
+    let (code, out, _) = run(directory.path(), &["export", "solo", "--members", "a"]);
+    assert!(code == 0 && out.contains("is closed in good order"), "{out}");
+}

@@ -28,6 +28,12 @@ pub enum OfflineError {
     /// It could not be closed.
     #[error("{0}; hint: nothing is lost: whoever opens the pool next makes what is missing")]
     Close(String),
+    /// It failed while it was open.
+    #[error(
+        "pool {0} is not closed in good order: more of its members could not be written than it can do without; hint: look at its \
+         disks, and do it again when all are well: what was acknowledged is made then"
+    )]
+    Failed(String),
 }
 
 impl OfflineError {
@@ -113,8 +119,11 @@ async fn close(ring: &Ring, assembled: &Assembled) -> Result<Closed, OfflineErro
     let pool = assembled.pool();
     let core = pool.core(0, ring)?;
     pool.keep(&core);
-    let status = plane::pool::Handle::new(pool.shared().clone()).status();
     core.close().await.map_err(OfflineError::Close)?;
+    let status = plane::pool::Handle::new(pool.shared().clone()).status();
+    if status.has_failed {
+        return Err(OfflineError::Failed(status.name));
+    }
     let volumes = pool.volumes().iter().map(|volume| (volume.name.clone(), volume.bytes)).collect();
     Ok(Closed { bytes: status.bytes, members: status.members, volumes })
 }
