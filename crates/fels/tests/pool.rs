@@ -205,3 +205,27 @@ fn a_pool_that_fails_while_it_is_exported_is_not_closed_in_good_order() {
     let (code, out, _) = run(directory.path(), &["export", "solo", "--members", "a"]);
     assert!(code == 0 && out.contains("is closed in good order"), "{out}");
 }
+
+/// A node had gone on without a member. Beside that in a directory the member was exported as if the node's were missing: then each
+/// had been used without the other, and neither node nor anybody else opened them any more.
+#[test]
+fn what_a_node_goes_on_without_is_not_opened_beside_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let mirror =
+        ["create", "tank", "--raid", "raid1", "--member-size", "16MiB", "--members", "a", "b"];
+    assert_eq!(run(directory.path(), &mirror).0, 0);
+    let held = std::fs::OpenOptions::new().read(true).write(true).open(directory.path().join("a")).unwrap();
+    held.lock().unwrap();
+    for command in ["export", "destroy"] {
+        let (code, _, err) = said(directory.path(), &[command, "tank", "--dir", "."], "tank\n");
+        assert_eq!(code, 1, "{command}: {err}");
+        assert!(err.contains("/here/a is in use by another process") && err.contains("hint: "), "{err}");
+    }
+    drop(held);
+    // The node was started without it, and stopped.
+    std::fs::rename(directory.path().join("b"), directory.path().join("away")).unwrap();
+    assert_eq!(run(directory.path(), &["export", "tank", "--members", "a"]).0, 0);
+    std::fs::rename(directory.path().join("away"), directory.path().join("b")).unwrap();
+    let (code, _, err) = run(directory.path(), &["export", "tank", "--dir", "."]);
+    assert_eq!(code, 0, "{err}");
+}

@@ -253,6 +253,18 @@ impl Where {
                 ));
             }
         }
+        // A node may be using the pool without the ones that were found: opened by themselves they would be a half of their own.
+        if let (Some(pool), Some(path)) = (&wanted, found.in_use.first())
+            && pool.slots.iter().any(|slot| slot.place.is_none())
+        {
+            return Err(Failure::new(
+                format!(
+                    "not all members of pool {name} were found, and {} is in use by another process",
+                    path.display()
+                ),
+                Some("stop the node that has it; if that has another pool, name the members with --members"),
+            ));
+        }
         let hint = if found.in_use.is_empty() {
             "`fels pool import` says which pools there are"
         } else {
