@@ -229,3 +229,17 @@ fn what_a_node_goes_on_without_is_not_opened_beside_it() {
     let (code, _, err) = run(directory.path(), &["export", "tank", "--dir", "."]);
     assert_eq!(code, 0, "{err}");
 }
+
+/// A plan was shown that could not be carried out, and carrying it out left files.
+#[test]
+fn a_spare_that_is_too_small_is_refused_before_anything_is_made() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("small"), vec![0; 8 << 20]).unwrap();
+    for more in [&["--dry-run"][..], &[]] {
+        let arguments = [&create(&["--spare", "small"])[..], more].concat();
+        let (code, _, err) = run(directory.path(), &arguments);
+        let refused = "error: the spare /here/small has 8MiB, the smallest member 16MiB\nhint: give one that is as large\n";
+        assert_eq!((code, err.as_str()), (1, refused));
+        assert!(!directory.path().join("a").exists());
+    }
+}

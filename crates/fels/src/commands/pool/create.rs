@@ -9,7 +9,7 @@ use control::offline::survival::Survival;
 use control::offline::table::PoolTable;
 use control::offline::{self, is_device};
 use control::size::display_bytes;
-use plane::pool::format::{DEFAULT_CATALOGUE_BLOCKS, DEFAULT_UNIT, Geometry, default_journal_bytes};
+use plane::pool::format::{BLOCK, DEFAULT_CATALOGUE_BLOCKS, DEFAULT_UNIT, Geometry, default_journal_bytes};
 use plane::pool::{Level, MemberPlan, Place, PoolPlan, Seen};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -93,6 +93,7 @@ pub fn run(arguments: &Create) -> Result<(), Failure> {
     let spares = members.split_off(arguments.members.len());
     let waiting = candidates.split_off(members.len());
     let smallest = candidates.iter().map(|candidate| candidate.size_bytes).min().unwrap_or(0);
+    large_enough(&waiting, smallest)?;
     let geometry = plan(arguments, candidates.len(), unit, smallest)?;
     let table = PoolTable {
         name: arguments.name.clone(),
@@ -190,6 +191,23 @@ fn judge(seen: Vec<(PathBuf, Seen)>, member_size: Option<u64>) -> Result<Vec<Can
         candidates.push(Candidate { slot, place, size_bytes, made });
     }
     Ok(candidates)
+}
+
+/// Spares have to be as large as the smallest member, of which whole blocks are used.
+fn large_enough(spares: &[Candidate], smallest: u64) -> Result<(), Failure> {
+    let blocks = |bytes: u64| bytes / BLOCK as u64;
+    match spares.iter().find(|spare| blocks(spare.size_bytes) < blocks(smallest)) {
+        None => Ok(()),
+        Some(small) => Err(Failure::new(
+            format!(
+                "the spare {} has {}, the smallest member {}",
+                small.place.display(),
+                rounded(small.size_bytes),
+                rounded(smallest)
+            ),
+            Some("give one that is as large"),
+        )),
+    }
 }
 
 fn plan(arguments: &Create, count: usize, unit: u32, smallest: u64) -> Result<Geometry, Failure> {
