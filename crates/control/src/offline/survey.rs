@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plane::pool::format::{Cause, Label, SlotState, VolumeEntry};
-use plane::pool::{MemberLabel, Seen};
+use plane::pool::{MemberLabel, Seen, is_parted};
 
 use super::survival::Survival;
 use super::table::PoolTable;
@@ -32,6 +32,8 @@ pub struct FoundPool {
     pub spares: Vec<PathBuf>,
     /// Members that cannot be used with the others: where they are, and a sentence's end.
     pub unfit: Vec<(PathBuf, String)>,
+    /// Those of them that were used without the others, which went on without them: somebody has to choose.
+    pub parted: Vec<PathBuf>,
 }
 
 /// A slot of a pool that was found.
@@ -140,6 +142,7 @@ fn begin(newest: &MemberLabel) -> FoundPool {
         volumes: newest.volumes.clone(),
         spares: Vec::new(),
         unfit: Vec::new(),
+        parted: Vec::new(),
         label: newest.label.clone(),
     }
 }
@@ -147,11 +150,16 @@ fn begin(newest: &MemberLabel) -> FoundPool {
 impl FoundPool {
     fn take(&mut self, path: PathBuf, member: &MemberLabel) {
         let label = &member.label;
+        let is_further = label.slot.is_some_and(|slot| usize::from(slot) >= self.slots.len());
+        if !is_further && is_parted(&self.label, label) {
+            let why = "was used without the others, and they without it: leave one of both out";
+            self.parted.push(path.clone());
+            return self.unfit.push((path, why.to_owned()));
+        }
         let Some(slot) = self.label.slot_of(&label.member) else {
             if self.label.spares.contains(&label.member) {
                 return self.spares.push(path);
             }
-            let is_further = label.slot.is_some_and(|slot| usize::from(slot) >= self.slots.len());
             let why = if is_further {
                 "was to be a further member, and the pool was not extended"
             } else {

@@ -54,7 +54,7 @@ pub use inspect::{MemberLabel, Seen, inspect, wipe};
 pub use level::{Level, LevelError};
 pub use maintain::ScrubReport;
 pub use member::{Layers, Member, MemberError, Place};
-pub use open::{Pool, PoolError, PoolOptions};
+pub use open::{Pool, PoolError, PoolOptions, is_parted};
 pub use pools::{PoolCores, PoolFigures, Pools};
 pub use volumes::{Destroyed, VolumeWish};
 pub use watch::Progress;

@@ -744,7 +744,7 @@ fn has_none_of(label: &Label, other: &Label) -> bool {
 }
 
 /// Whether a member was used without those that `label` has as good, while these were used without it.
-fn is_parted(label: &Label, other: &Label) -> bool {
+pub fn is_parted(label: &Label, other: &Label) -> bool {
     match label.slot_of(&other.member).map(|slot| label.slots[slot].state) {
         // One that is only old has no label of a generation in which it was out.
         Some(SlotState::Out { since, .. }) => other.generation >= since,

@@ -39,6 +39,16 @@ struct Report {
 
 pub fn run(arguments: &Export) -> Result<(), Failure> {
     let pool = arguments.members.pool(&arguments.name)?;
+    if let Some(path) = pool.parted.first() {
+        return Err(Failure::new(
+            format!(
+                "{} was used without the other members of pool {}, and they without it: they differ",
+                path.display(),
+                arguments.name
+            ),
+            Some("choose one of both, and leave the other out"),
+        ));
+    }
     let survival = pool.survival();
     if !survival.is_whole {
         return Err(Failure::new(
