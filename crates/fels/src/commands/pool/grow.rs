@@ -8,7 +8,7 @@ use control::api::model::{Change, Wish};
 
 /// Give a pool all that its members have room for, once they were replaced by larger ones
 ///
-/// Volumes can have it from the next start of the node on.
+/// Volumes can have it at once: `fels volume resize`.
 #[derive(Debug, Args)]
 pub struct Grow {
     /// The pool
