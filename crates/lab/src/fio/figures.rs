@@ -283,8 +283,7 @@ impl Figure {
         let Counts { reads, writes, flushes, trims } = &self.now;
         let longest = reads.runtime_ms.max(writes.runtime_ms);
         let total = reads.merged(writes);
-        let mixed = self.option(&["rw", "readwrite"]).is_some_and(|rw| rw.contains("rw"));
-        let span_ms = if mixed { longest } else { reads.runtime_ms + writes.runtime_ms };
+        let span_ms = if self.is_mixed() { longest } else { reads.runtime_ms + writes.runtime_ms };
         let ended =
             Ended { errors: self.errors, findings: Findings::counted(self.wrong), ..Ended::default() };
         let measured = Measured {
@@ -327,6 +326,16 @@ impl Figure {
         names.iter().find_map(|name| self.options.get(*name)).map(String::as_str)
     }
 
+    /// What the job does, without what stands behind a colon; by either name of the option.
+    fn pattern(&self) -> &str {
+        self.option(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default()
+    }
+
+    /// Whether it reads and writes at once.
+    fn is_mixed(&self) -> bool {
+        matches!(self.pattern(), "rw" | "readwrite" | "randrw")
+    }
+
     fn number<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
         self.option(&[name])?.trim_end_matches('%').parse().ok()
     }
@@ -337,9 +346,9 @@ impl Figure {
 
     /// What the job file asked for, as far as a load of the lab can say it.
     fn load(&self, time: Duration) -> Load {
-        let rw = self.option(&["rw", "readwrite"]).unwrap_or("read").split(':').next().unwrap_or_default();
+        let rw = self.pattern();
         let read_percent = match rw {
-            "rw" | "readwrite" | "randrw" => self
+            _ if self.is_mixed() => self
                 .number::<u8>("rwmixread")
                 .or_else(|| self.number::<u8>("rwmixwrite").map(|writes| 100u8.saturating_sub(writes)))
                 .unwrap_or(50),

@@ -81,6 +81,49 @@ fn the_figures_of_a_paced_job_are_those_it_was_paced_to() {
     assert!(report.to_json().contains("\"schema\": 1"));
 }
 
+/// What fio prints a second after the start of a job that has read and written a thousand times each.
+fn first_second_of_a_mixture(rw: &str) -> output::Snapshot {
+    let io = r#"{"total_ios":1000,"io_bytes":4096000,"runtime":1000,"lat_ns":{"mean":5.0,"bins":{"5":1000}}}"#;
+    let job =
+        format!(r#"{{"jobname":"a","job options":{{"rw":"{rw}","bs":"4k"}},"read":{io},"write":{io}}}"#);
+    let text = format!(r#"{{"fio version":"fio-3.33","timestamp_ms":9000,"jobs":[{job}]}}"#);
+    serde_json::from_str(&text).unwrap()
+}
+
+fn of_first_second(rw: &str) -> TestReport {
+    let mut figures = Figures::default();
+    figures.take(first_second_of_a_mixture(rw));
+    let geometry =
+        Geometry { block_size: 512, physical_block_size: 512, size: 1, maximum_transfer: 1, discard: false };
+    figures.tests(&geometry).remove(0)
+}
+
+#[test]
+fn a_mixture_by_its_long_name_took_as_long_as_by_its_short_one() {
+    for rw in ["rw", "readwrite", "randrw", "readwrite:8"] {
+        let test = of_first_second(rw);
+        assert!(near(test.measured_s, 1.0) && near(test.total.iops, 2000.0), "{rw}: {test:?}");
+        assert_eq!(test.load.read_percent, 50, "{rw}");
+    }
+}
+
+#[test]
+fn the_first_second_of_a_mixture_is_no_two_seconds() {
+    for rw in ["rw", "randrw"] {
+        let seconds = of_first_second(rw).seconds;
+        assert!(near(seconds[0].span_s, 1.0) && near(seconds[0].iops, 2000.0), "{rw}: {seconds:?}");
+    }
+}
+
+#[test]
+fn a_job_that_would_count_reads_and_writes_as_one_has_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = "[a]\nrw=randrw\nbs=4k\nsize=1m\ntime_based\nruntime=1\nrate_iops=1000,1000\nunified_rw_reporting=1\n";
+    let report = run_on(folder.path(), job, Target::Null).unwrap();
+    let test = &report.tests[0];
+    assert!(near(test.reads.iops, 1000.0) && near(test.writes.iops, 1000.0), "{test:?}");
+}
+
 #[test]
 fn what_ran_before_the_job_was_measured_is_in_no_figure() {
     let folder = tempfile::tempdir().unwrap();
