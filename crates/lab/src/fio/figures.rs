@@ -151,9 +151,11 @@ impl Counts {
 
     /// How long the job was at work since `before`, if that is `span_ms` ago. A job that reads what it has written does one
     /// after the other, and a mixture does both at once.
-    fn worked_ms(&self, before: &Counts, span_ms: u64) -> u64 {
+    fn worked_ms(&self, before: &Counts, span_ms: u64, is_mixed: bool) -> u64 {
         let since = |now: &Count, before: &Count| now.runtime_ms.saturating_sub(before.runtime_ms);
-        (since(&self.reads, &before.reads) + since(&self.writes, &before.writes)).min(span_ms)
+        let (reads, writes) = (since(&self.reads, &before.reads), since(&self.writes, &before.writes));
+        let worked_ms = if is_mixed { reads.max(writes) } else { reads + writes };
+        worked_ms.min(span_ms)
     }
 }
 
@@ -212,7 +214,7 @@ impl Figures {
                 figure.seconds.clear();
             }
             let tallies = figure.now.since(&before);
-            let worked_ms = figure.now.worked_ms(&before, span_ms);
+            let worked_ms = figure.now.worked_ms(&before, span_ms, figure.is_mixed());
             if tallies.operations() > 0 && worked_ms > 0 {
                 let span = Duration::from_millis(worked_ms);
                 figure.seconds.push(Second { span, tallies: tallies.clone(), ..Second::default() });
