@@ -12,7 +12,8 @@ const MAX_SIZE: u64 = 1 << 20;
 /// What says where to write to; it is ours to say.
 const PLACES: [&str; 5] = ["uri", "filename", "filename_format", "directory", "opendir"];
 /// What decides how fio reports.
-const REPORTING: [&str; 3] = ["clat_percentiles", "lat_percentiles", "group_reporting"];
+const REPORTING: [&str; 4] =
+    ["clat_percentiles", "lat_percentiles", "group_reporting", "unified_rw_reporting"];
 /// What a job runs with that names no engine: the one that keeps `iodepth`.
 const FILE_ENGINE: &str = "io_uring";
 
