@@ -8,8 +8,9 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use crate::error::LabError;
 use crate::ledger::Findings;
-use crate::load::{Load, Tally};
+use crate::load::{Ended, Load, Tally};
 use crate::run::{Measured, Second};
 
 pub use picture::picture;
@@ -293,6 +294,12 @@ pub(crate) fn test_report(
     };
     report.remarks = remarks(&report);
     report
+}
+
+/// Of a test that could not be measured, among others that were.
+pub(crate) fn failed_report(name: &str, load: &Load, error: &LabError) -> TestReport {
+    let ended = Ended { errors: 1, told: vec![error.to_string()], ..Ended::default() };
+    test_report(name, load, Measured::nothing(ended), None)
 }
 
 /// What one has to know to judge the figures.

@@ -126,7 +126,15 @@ pub fn run(
             },
             journal: options.journal.as_deref(),
         };
-        let measured = measurement.run(&test.name, number, &mut progress, stop)?;
+        let measured = match measurement.run(&test.name, number, &mut progress, stop) {
+            Ok(measured) => measured,
+            Err(error) if tests.is_empty() => return Err(error),
+            // The tests before it were measured.
+            Err(error) => {
+                tests.push(report::failed_report(&test.name, &test.load, &error));
+                break;
+            }
+        };
         let wanted = options.ceiling && options.target != Target::Null && !stop.load(Ordering::Relaxed);
         let ceiling = wanted.then(|| {
             let load = ceiling_load(&test.load);

@@ -54,6 +54,17 @@ pub(crate) struct Measured {
     pub(crate) page_lists: Option<u64>,
 }
 
+impl Measured {
+    /// Of what could not be measured.
+    pub(crate) fn nothing(ended: Ended) -> Measured {
+        Measured { geometry: NONE, threads: 0, seconds: Vec::new(), ended, cpu: None, page_lists: None }
+    }
+}
+
+/// Of a target that was not reached.
+const NONE: Geometry =
+    Geometry { block_size: 0, physical_block_size: 0, size: 0, maximum_transfer: 0, discard: false };
+
 /// What the threads say.
 enum Message {
     /// The thread's sessions are open; and the time by its ring's clock, which is that of all rings.
@@ -366,10 +377,8 @@ impl<'a> Gathering<'a> {
     fn measured(mut self) -> Measured {
         let seconds = self.seconds.split_off(self.warm_up.min(self.seconds.len()));
         let cpu = self.cpu_before.zip(self.cpu_after);
-        let none =
-            Geometry { block_size: 0, physical_block_size: 0, size: 0, maximum_transfer: 0, discard: false };
         Measured {
-            geometry: self.geometry.unwrap_or(none),
+            geometry: self.geometry.unwrap_or(NONE),
             threads: self.threads,
             seconds,
             ended: self.result,
