@@ -186,6 +186,7 @@ fn check(options: &CompareOptions) -> Result<(), LabError> {
     if options.rounds == 0 {
         return problem("no rounds".to_owned(), "give --rounds 1 or more; 3 have a median");
     }
+    run::check_verified(&options.tests)?;
     for (index, target) in options.targets.iter().enumerate() {
         if options.targets[..index].iter().any(|other| other.name == target.name) {
             return problem(format!("two targets are called {}", target.name), "write name=URL");

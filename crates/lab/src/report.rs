@@ -334,6 +334,10 @@ pub(crate) fn remarks(report: &TestReport) -> Vec<String> {
     if report.total.operations == 0 {
         remarks.push("nothing was completed".to_owned());
     }
+    let checks_nothing = report.load.verify && report.verified_by.is_none() && report.load.read_percent == 100;
+    if checks_nothing {
+        remarks.push("nothing was written, so that nothing was verified".to_owned());
+    }
     if report.late_operations > 0 && report.late_max_us > report.total.latency_us.max * 2.0 {
         remarks.push(format!(
             "{} operations were in flight at the end; the slowest took {:.1} ms",

@@ -182,7 +182,22 @@ pub(crate) fn ceiling_load(load: &Load) -> Load {
     }
 }
 
+/// Refuses to verify where nothing would be written: only what this run has written is checked, and what checks nothing would
+/// say that all is well.
+pub(crate) fn check_verified(tests: &[Test]) -> Result<(), LabError> {
+    let in_vain = |test: &Test| test.load.verify && test.load.read_percent == 100;
+    if !tests.is_empty() && tests.iter().all(in_vain) {
+        return Err(LabError::Job {
+            problem: "nothing would be written, so that there is nothing to verify".to_owned(),
+            hint: "add --rw randrw or --rw randwrite, which write over what is there, or leave --verify out"
+                .to_owned(),
+        });
+    }
+    Ok(())
+}
+
 fn check(options: &RunOptions) -> Result<(), LabError> {
+    check_verified(&options.tests)?;
     if options.journal.is_none() {
         return Ok(());
     }
