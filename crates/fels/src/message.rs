@@ -90,6 +90,16 @@ impl Failure {
         Self { code: USAGE, ..Self::new(sentence, Some(hint)) }
     }
 
+    /// Success, or all that failed, with the code of the first.
+    pub fn together(results: impl IntoIterator<Item = Result<(), Failure>>) -> Result<(), Failure> {
+        let failures = results.into_iter().filter_map(Result::err);
+        let all = failures.reduce(|mut first, other| {
+            first.messages.extend(other.messages);
+            first
+        });
+        all.map_or(Ok(()), Err)
+    }
+
     /// What the process ends with.
     pub fn code(&self) -> u8 {
         self.code

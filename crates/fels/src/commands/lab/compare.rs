@@ -2,13 +2,13 @@
 
 use super::flags::{LoadFlags, OpenFlags};
 use super::progress::ProgressLine;
-use super::{failure, keep, stop_flag, write_json};
-use crate::message::{Failure, print};
+use super::{failure, keep, stop_flag, write_and_print};
+use crate::message::Failure;
 use clap::Args;
 use lab::Target;
 use lab::compare::{self, CompareOptions, CompareReport, NamedTarget};
 use lab::pool::{PoolSpec, PoolTarget};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,13 +146,9 @@ pub fn run(arguments: &Compare) -> Result<(), Failure> {
     line.clear();
     let report = result.map_err(|error| failure(&error))?;
     let kept = keep(arguments.keep.as_deref(), "compare", report.ended_unix_s, || report.to_json());
-    if let Some(path) = &arguments.json {
-        write_json(path, &report.to_json())?;
-    }
-    if arguments.json.as_deref() != Some(Path::new("-")) {
-        print(&compare::table(&report))?;
-    }
-    verdict(&report).and(kept)
+    let json = arguments.json.as_deref();
+    let written = write_and_print(json, || report.to_json(), || compare::table(&report));
+    Failure::together([verdict(&report), written, kept])
 }
 
 fn verdict(report: &CompareReport) -> Result<(), Failure> {

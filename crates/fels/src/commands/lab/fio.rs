@@ -61,5 +61,5 @@ pub fn run(arguments: &Fio) -> Result<(), Failure> {
     line.clear();
     let report = result.map_err(|error| failure(&error))?;
     let kept = keep(arguments.keep.as_deref(), "fio", report.ended_unix_s, || report.to_json());
-    show(&report, arguments.json.as_deref()).and(kept)
+    Failure::together([show(&report, arguments.json.as_deref()), kept])
 }

@@ -69,15 +69,25 @@ fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Prints a report, writes it as JSON where that is wanted, and fails if something failed or was wrong.
+/// Prints a report, writes it as JSON where that is wanted, and fails if something failed or was wrong. What was measured took its
+/// time: it is shown, whatever becomes of the files.
 fn show(report: &report::Report, json: Option<&Path>) -> Result<(), Failure> {
-    let to_stdout = json == Some(Path::new("-"));
-    if let Some(path) = json {
-        write_json(path, &report.to_json())?;
-    }
-    if !to_stdout {
-        print(&report::table(report))?;
-    }
+    let written = write_and_print(json, || report.to_json(), || report::table(report));
+    Failure::together([verdict(report), written])
+}
+
+/// Writes what was measured where `--json` says, and prints the table unless that is the standard output.
+fn write_and_print(
+    json: Option<&Path>,
+    data: impl FnOnce() -> String,
+    table: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    let written = json.map_or(Ok(()), |path| write_json(path, &data()));
+    let printed = if json == Some(Path::new("-")) { Ok(()) } else { print(&table()) };
+    Failure::together([written, printed])
+}
+
+fn verdict(report: &report::Report) -> Result<(), Failure> {
     let wrong: u64 = report.tests.iter().map(|test| test.findings.count).sum();
     let errors: u64 = report.tests.iter().map(|test| test.errors).sum();
     match (wrong, errors) {

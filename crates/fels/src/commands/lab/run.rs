@@ -6,7 +6,8 @@ use super::{failure, keep, show, stop_flag};
 use crate::message::Failure;
 use clap::Args;
 use lab::RunOptions;
-use std::path::PathBuf;
+use lab::report::{Report, picture};
+use std::path::{Path, PathBuf};
 
 /// Run a profile, or one load of your own, and print its table
 ///
@@ -51,11 +52,17 @@ pub fn run(arguments: &Run) -> Result<(), Failure> {
     let result = lab::run(&options, |progress| line.show(progress), &stop);
     line.clear();
     let report = result.map_err(|error| failure(&error))?;
-    if let Some(path) = &arguments.chart {
-        std::fs::write(path, lab::report::picture(&report))
-            .map_err(|error| Failure::new(format!("{} cannot be written: {error}", path.display()), None))?;
-    }
+    let drawn = arguments.chart.as_deref().map_or(Ok(()), |path| draw(path, &report));
     let what = report.profile.as_deref().unwrap_or("run");
     let kept = keep(arguments.keep.as_deref(), what, report.ended_unix_s, || report.to_json());
-    show(&report, arguments.json.as_deref()).and(kept)
+    Failure::together([show(&report, arguments.json.as_deref()), drawn, kept])
+}
+
+fn draw(path: &Path, report: &Report) -> Result<(), Failure> {
+    std::fs::write(path, picture(report)).map_err(|error| {
+        Failure::new(
+            format!("{} cannot be written: {error}", path.display()),
+            Some("check the path and the space on its disk"),
+        )
+    })
 }

@@ -4,7 +4,7 @@ use super::flags::TargetFlags;
 use super::{failure, stop_flag, write_json};
 use crate::message::{Failure, print};
 use clap::Args;
-use lab::VerifyOptions;
+use lab::{VerifyOptions, VerifyReport};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -30,11 +30,16 @@ pub fn run(arguments: &Verify) -> Result<(), Failure> {
         open: arguments.target.open.options(),
     };
     let report = lab::verify_journal(&options, &stop_flag()?).map_err(|error| failure(&error))?;
-    if let Some(path) = &arguments.json {
+    let written = arguments.json.as_deref().map_or(Ok(()), |path| {
         let json = serde_json::to_string_pretty(&report)
             .map_err(|error| Failure::new(format!("the result cannot be written as JSON: {error}"), None))?;
-        write_json(path, &json)?;
-    }
+        write_json(path, &json)
+    });
+    Failure::together([shown(&report), written])
+}
+
+/// Prints what was found, and fails if something is wrong.
+fn shown(report: &VerifyReport) -> Result<(), Failure> {
     let mut text = String::new();
     // Writing to a String does not fail.
     let _ = writeln!(
