@@ -4,12 +4,14 @@ mod cli;
 mod commands;
 mod message;
 mod notify;
+mod wrong;
 
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match cli::Cli::parse().command.run() {
+    let cli = cli::Cli::try_parse().unwrap_or_else(|error| wrong::without_secrets(error).exit());
+    match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             failure.show();

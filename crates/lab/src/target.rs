@@ -320,8 +320,8 @@ fn parse_login(login: &str) -> Result<Credentials, Problem> {
     Ok(Credentials { user: user.to_owned(), secret })
 }
 
-/// Error messages end up in logs.
-fn without_secret(address: &str) -> String {
+/// An address, or a word that may be one, without its secret: error messages end up in logs.
+pub fn without_secret(address: &str) -> String {
     match (address.find('%'), address.rfind('@')) {
         (Some(start), Some(end)) if start < end => format!("{}%...{}", &address[..start], &address[end..]),
         _ => address.to_owned(),

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use lab::initiator::OpenOptions;
 use lab::load::{Arrivals, Load, Rate};
 use lab::profile::{self, PROFILES};
-use lab::target::Credentials;
+use lab::target::{Credentials, without_secret};
 use lab::{Target, Test};
 use ring::BusyPoll;
 use std::time::Duration;
@@ -206,6 +206,13 @@ impl LoadFlags {
             return Ok(vec![Test { name, load }]);
         };
         let profile = profile::find(name).ok_or_else(|| {
+            if name.contains(':') {
+                let shown = without_secret(name);
+                return Failure::usage(
+                    format!("`{shown}` is an address, and no profile"),
+                    "give one address, behind --target; without a profile --rw and others say what is asked of it",
+                );
+            }
             let names: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
             Failure::usage(format!("there is no profile {name:?}"), &format!("use {}", names.join(" or ")))
         })?;
