@@ -10,7 +10,9 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::try_parse().unwrap_or_else(|error| wrong::without_secrets(error).exit());
+    let words: Vec<_> = std::env::args_os().collect();
+    let cli =
+        cli::Cli::try_parse_from(&words).unwrap_or_else(|error| wrong::explained(error, &words).exit());
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

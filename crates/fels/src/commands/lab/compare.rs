@@ -70,6 +70,9 @@ fn named(text: &str) -> Result<Named, String> {
     if name.is_some_and(|name| name.trim().is_empty()) {
         return Err("the name before the = is empty".to_owned());
     }
+    if lab::profile::find(text).is_some() {
+        return Err(format!("this is a profile; hint: write --profile {text}"));
+    }
     let lists = address.strip_prefix("pool:").and_then(|specs| PoolSpec::parse_all(specs).ok());
     let targets = match lists {
         Some(specs) => specs.into_iter().map(|spec| Target::Pool(PoolTarget::new(spec))).collect(),
