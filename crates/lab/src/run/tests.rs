@@ -70,3 +70,35 @@ fn what_writes_nothing_cannot_be_verified() {
         |test: &TestReport| test.remarks.iter().any(|remark| remark.contains("nothing was verified"));
     assert!(said(&report.tests[0]) && !said(&report.tests[1]), "{report:?}");
 }
+
+/// What names the session that somebody opens to a port of this machine: its ISID, and who listens hangs up.
+fn isid_of(open: impl FnOnce(Target)) -> [u8; 6] {
+    use std::io::Read as _;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = std::thread::spawn(move || {
+        let mut bhs = [0; 48];
+        listener.accept().unwrap().0.read_exact(&mut bhs).unwrap();
+        bhs
+    });
+    open(format!("iscsi://127.0.0.1:{port}/iqn.2026-11.internal.fels:peer/0").parse().unwrap());
+    heard.join().unwrap()[8..14].try_into().unwrap()
+}
+
+#[test]
+fn sessions_of_two_labs_are_two() {
+    // A target ends the session that it has of the same name and number: one lab would end the other.
+    let probed = || isid_of(|target| drop(probe(&target, &OpenOptions::default()).unwrap_err()));
+    assert_ne!(probed(), probed());
+    let folder = tempfile::tempdir().unwrap();
+    let journal = folder.path().join("journal");
+    let head = crate::journal::Head { run: 1, block_size: 512, slot_size: 512, offset: 0, slots: 1 };
+    std::fs::write(&journal, head.encode()).unwrap();
+    let verified = || {
+        isid_of(|target| {
+            let options = VerifyOptions { target, journal: journal.clone(), open: OpenOptions::default() };
+            drop(verify_journal(&options, &std::sync::Arc::default()).unwrap_err());
+        })
+    };
+    assert_ne!(verified(), verified());
+}

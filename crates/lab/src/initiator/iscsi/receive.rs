@@ -115,6 +115,9 @@ impl Intake for Receiver {
         self.inner.state.borrow_mut().slot(tag)?.buffer = buffer;
         self.done += count;
         self.end_data()?;
+        // It may have been the end of a command, with room for another one, and nothing else may come.
+        let inner = self.inner.clone();
+        inner.issue_queued(&mut inner.state.borrow_mut());
         Ok(received)
     }
 }

@@ -172,6 +172,27 @@ fn commands_wait_for_the_window() {
 }
 
 #[test]
+fn a_read_that_came_straight_into_its_buffer_leaves_its_room_to_one_that_waits() {
+    run(|ring| async move {
+        let clock = ring.clone();
+        let script = Script { window: 1, ..Script::default() };
+        let session = peer::open(&ring, script, |mut peer: Peer| async move {
+            for _ in 0..2 {
+                let (command, _) = peer.command().await;
+                peer.late_data_in(&command, &data(32 << 10), &clock).await;
+            }
+            peer.next().await;
+        });
+        let session = session.await.unwrap();
+        let reads = [(); 2].map(|()| session.begin_read(0, Buffer::new(32 << 10)));
+        for read in reads {
+            let ended = ring.timeout(Duration::from_secs(5), read.end()).await;
+            ended.expect("the second one waits for ever").0.unwrap();
+        }
+    });
+}
+
+#[test]
 fn a_ping_is_answered() {
     run(|ring| async move {
         let session = peer::open(&ring, Script::default(), |mut peer: Peer| async move {

@@ -113,6 +113,8 @@ impl Intake for Receiver {
         self.queue.state.borrow_mut().slot(cid)?.buffer = buffer;
         self.done += count;
         self.end_data()?;
+        // It may have been the end of a command, with an entry for another one, and nothing else may come.
+        self.queue.issue_queued(&mut self.queue.state.borrow_mut());
         Ok(received)
     }
 }

@@ -170,6 +170,28 @@ fn commands_wait_for_an_entry_of_the_queue() {
 }
 
 #[test]
+fn a_read_that_came_straight_into_its_buffer_leaves_its_entry_to_one_that_waits() {
+    run(|ring| async move {
+        let clock = ring.clone();
+        let attributes = ConnectAttributes::DISABLE_SQ_FLOW_CONTROL;
+        let script = Script { depth: 1, attributes, ..Script::default() };
+        let session = peer::open(&ring, script, |mut peer: Peer| async move {
+            for _ in 0..2 {
+                let (command, _) = peer.command().await;
+                peer.late_input(&command, &data(32 << 10), &clock).await;
+            }
+            peer.next().await;
+        });
+        let session = session.await.unwrap();
+        let reads = [(); 2].map(|()| session.begin_read(0, Buffer::new(32 << 10)).unwrap());
+        for read in reads {
+            let ended = ring.timeout(Duration::from_secs(5), read.end()).await;
+            ended.expect("the second one waits for ever").0.unwrap();
+        }
+    });
+}
+
+#[test]
 fn what_may_be_repeated_is_repeated_and_what_may_not_is_not() {
     run(|ring| async move {
         let session = peer::open(&ring, Script::default(), |mut peer: Peer| async move {

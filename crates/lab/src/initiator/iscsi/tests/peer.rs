@@ -286,6 +286,26 @@ impl Peer {
         self.send(|bhs| pdu.encode(bhs), data).await;
     }
 
+    /// All input of a command with its status, the header alone and ahead of the data.
+    pub async fn late_data_in(&mut self, command: &ScsiCommand, data: &[u8], clock: &Ring) {
+        let pdu = DataIn {
+            flags: DataInFlags::FINAL | DataInFlags::STATUS,
+            initiator_task_tag: command.initiator_task_tag,
+            target_transfer_tag: RESERVED_TAG,
+            stat_sn: self.stat_sn,
+            exp_cmd_sn: self.exp_cmd_sn,
+            max_cmd_sn: self.max_cmd_sn(),
+            data_segment_length: U24::saturating(data.len()),
+            ..DataIn::default()
+        };
+        self.stat_sn = self.stat_sn.next();
+        let mut bhs: Bhs = [0; BHS_LENGTH];
+        pdu.encode(&mut bhs);
+        self.raw(&bhs).await;
+        clock.sleep(Duration::from_millis(30)).await;
+        self.raw(data).await;
+    }
+
     /// Asks for output.
     pub async fn r2t(&mut self, command: &ScsiCommand, number: u32, offset: u32, length: u32) {
         let pdu = R2t {

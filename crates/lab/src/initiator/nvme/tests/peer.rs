@@ -291,6 +291,16 @@ impl Peer {
         self.send(PduType::C2H_DATA, &header, data).await;
     }
 
+    /// All input of a command, which ends it, the header alone and ahead of the data.
+    pub async fn late_input(&mut self, command: &Command, data: &[u8], clock: &Ring) {
+        let (mut header, length) = ([0; C2HData::LENGTH], data.len() as u32);
+        let flags = PduFlags::LAST_PDU | PduFlags::SUCCESS;
+        C2HData::new(self.framing, flags, command.cid, 0, length).encode(&mut header);
+        self.raw(&header).await;
+        clock.sleep(Duration::from_millis(30)).await;
+        self.raw(data).await;
+    }
+
     /// Asks for output and receives it, in PDUs of at most `most` bytes.
     pub async fn output(
         &mut self,
