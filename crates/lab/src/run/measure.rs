@@ -173,8 +173,8 @@ impl<'a> Filling<'a> {
     }
 }
 
-/// Names a run in its stamps.
-fn run_id() -> u64 {
+/// Names a run in its stamps, and its sessions at the target: one of the same name and number would end the other.
+pub(super) fn run_id() -> u64 {
     let mut bytes = [0; 8];
     // Without random numbers the clock has to do: the name only has to differ from those of other runs.
     if getrandom::fill(&mut bytes).is_err() {

@@ -2,6 +2,7 @@
 
 use ring::Reactor;
 
+use super::measure::run_id;
 use crate::error::LabError;
 use crate::initiator::{Geometry, OpenOptions, Session};
 use crate::target::Target;
@@ -12,6 +13,7 @@ pub(crate) fn probe(target: &Target, open: &OpenOptions) -> Result<Geometry, Lab
     let (ring, target, open) = (reactor.ring().clone(), target.clone(), open.clone());
     reactor.block_on(async move {
         let failed = |source| LabError::Open { target: target.to_string(), source };
+        let open = OpenOptions { session_id: run_id(), ..open };
         let session = Session::open(&ring, &target, &open).await.map_err(failed)?;
         let geometry = session.geometry();
         session.close().await;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ring::{Buffer, Reactor, Ring};
 
+use super::measure::run_id;
 use crate::error::LabError;
 use crate::initiator::{OpenOptions, Session};
 use crate::journal::{self, Head, Record};
@@ -51,7 +52,8 @@ pub fn verify_journal(options: &VerifyOptions, stop: &Arc<AtomicBool>) -> Result
         let record = journal::read(&ring, path)
             .await
             .map_err(|source| LabError::Journal { path: path.clone(), source })?;
-        let session = Session::open(&ring, &options.target, &options.open)
+        let open = OpenOptions { session_id: run_id(), ..options.open };
+        let session = Session::open(&ring, &options.target, &open)
             .await
             .map_err(|source| LabError::Open { target: options.target.to_string(), source })?;
         let report = check(&ring, &session, &record, &options.target, &stop).await;
