@@ -255,12 +255,32 @@ async fn connect(ring: &Ring, address: SocketAddr) -> Result<Socket, OpenError> 
     Ok(socket)
 }
 
-/// The first address of the host; a literal one needs no resolver.
-fn resolve(host: &str, port: u16) -> Result<SocketAddr, OpenError> {
+/// Connects to a host: to the first of its addresses that takes the connection. Says which that was, for further ones.
+async fn reach(ring: &Ring, host: &str, port: u16) -> Result<(Socket, SocketAddr), OpenError> {
+    first_of(ring, resolve(host, port)?).await
+}
+
+async fn first_of(ring: &Ring, addresses: Vec<SocketAddr>) -> Result<(Socket, SocketAddr), OpenError> {
+    let mut refused = OpenError::Connect(io::ErrorKind::NotFound.into());
+    for address in addresses {
+        match connect(ring, address).await {
+            Ok(socket) => return Ok((socket, address)),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
+}
+
+/// The addresses of the host; a literal one needs no resolver. There may be some that the target does not listen on: of
+/// `localhost` that of IPv6 often comes first.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, OpenError> {
     if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(SocketAddr::new(address, port));
+        return Ok(vec![SocketAddr::new(address, port)]);
     }
     let wrong = |source| OpenError::Resolve { host: host.to_owned(), source };
-    let mut addresses = (host, port).to_socket_addrs().map_err(wrong)?;
-    addresses.next().ok_or_else(|| wrong(io::ErrorKind::NotFound.into()))
+    let addresses: Vec<_> = (host, port).to_socket_addrs().map_err(wrong)?.collect();
+    if addresses.is_empty() { Err(wrong(io::ErrorKind::NotFound.into())) } else { Ok(addresses) }
 }
+
+#[cfg(test)]
+mod tests;

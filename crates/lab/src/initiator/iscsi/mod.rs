@@ -27,7 +27,7 @@ pub use parameters::{Disagreement, Parameters, Wishes};
 
 use super::operation::{self, Operation};
 use super::table::{Connection, Finished, Pending, Transfer};
-use super::{Cause, Geometry, IoError, OpenError, OpenOptions, connect, resolve};
+use super::{Cause, Geometry, IoError, OpenError, OpenOptions, connect, reach};
 use crate::target::IscsiTarget;
 pub(super) use connection::Inner;
 use connection::{Asked, Request};
@@ -76,8 +76,7 @@ impl IscsiSession {
         target: &IscsiTarget,
         options: &OpenOptions,
     ) -> Result<IscsiSession, OpenError> {
-        let address = resolve(&target.host, target.port)?;
-        let socket = connect(ring, address).await?;
+        let (socket, address) = reach(ring, &target.host, target.port).await?;
         let (socket, logged_in) = match login::login(ring, &socket, target, options, chap::OFFER).await {
             Err(LoginError::Refused { .. }) if target.chap.is_some() => {
                 let socket = connect(ring, address).await?;

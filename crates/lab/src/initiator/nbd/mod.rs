@@ -191,7 +191,7 @@ fn geometry(export: &Export) -> Result<Geometry, OpenError> {
 
 async fn connect(ring: &Ring, address: &NbdAddress) -> Result<Socket, OpenError> {
     let path = match address {
-        NbdAddress::Inet { host, port } => return super::connect(ring, super::resolve(host, *port)?).await,
+        NbdAddress::Inet { host, port } => return Ok(super::reach(ring, host, *port).await?.0),
         NbdAddress::Unix(path) => path,
     };
     let connected = ring.timeout(super::CONNECT_PATIENCE, Socket::connect_unix(ring, path)).await;

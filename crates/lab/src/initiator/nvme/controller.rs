@@ -20,7 +20,7 @@ use wire::nvme::{SglDescriptor, Status};
 use super::connect::{ConnectError, connect_queue, greet};
 use super::queue::Queue;
 use crate::initiator::table::Transfer;
-use crate::initiator::{Cause, Geometry, IoError, OpenError, OpenOptions, connect, resolve};
+use crate::initiator::{Cause, Geometry, IoError, OpenError, OpenOptions, connect, reach};
 use crate::target::NvmeTarget;
 
 /// The number of our I/O queue.
@@ -74,9 +74,8 @@ pub(super) async fn open(
     target: &NvmeTarget,
     options: &OpenOptions,
 ) -> Result<Opened, OpenError> {
-    let address = resolve(&target.host, target.port)?;
     let mut guard = Guard(Vec::new());
-    let socket = connect(ring, address).await?;
+    let (socket, address) = reach(ring, &target.host, target.port).await?;
     let agreed = greet(ring, &socket, options).await?;
     let admin = Queue::start(ring, socket, agreed, options.timeout);
     guard.0.push(admin.clone());
