@@ -140,3 +140,24 @@ fn the_log_has_no_colours_without_a_terminal() {
     node.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
     assert!(log.contains("draining") && log.contains("SIGTERM") && !log.contains('\u{1b}'), "{log}");
 }
+
+#[test]
+fn a_load_of_more_commands_than_the_target_takes_at_once_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut node = Serving::start(directory.path());
+    let (portals, _out) = node.portals();
+    let url = format!("iscsi://{}/iqn.2026-11.internal.fels:demo/0", portals[0]);
+    let lab = |depth: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_fels"))
+            .args(["lab", "run", "--target", &url, "--depth", depth])
+            .args(["--time", "300ms", "--warmup", "0s", "--no-ceiling"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = lab("1000");
+    assert!(told.contains("note: the target takes 256 commands at once"), "{told}");
+    let not_told = lab("64");
+    assert!(!not_told.contains("commands at once"), "{not_told}");
+}

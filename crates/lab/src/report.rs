@@ -119,6 +119,8 @@ pub struct TestReport {
     pub error_texts: Vec<String>,
     /// Operations that the initiators sent again.
     pub retries: u64,
+    /// Commands that the target takes at once from a session, where it says so.
+    pub target_room: Option<u32>,
     /// Open loop: operations that were due and dropped.
     pub dropped: u64,
     /// Open loop: most operations due and not begun at the end of a second.
@@ -284,6 +286,7 @@ pub(crate) fn test_report(
         errors: measured.ended.errors,
         error_texts: measured.ended.told,
         retries: measured.ended.retries,
+        target_room: measured.ended.room,
         dropped: measured.ended.dropped,
         backlog_max: measured.seconds.iter().map(|second| second.backlog).max().unwrap_or(0),
         proven_bytes: measured.ended.proven_bytes,
@@ -322,6 +325,15 @@ pub(crate) fn remarks(report: &TestReport) -> Vec<String> {
         remarks.push(format!(
             "above half of the lab's own ceiling ({ceiling:.0} IO/s): the lab may be the limit; \
              hint: more --threads or another machine"
+        ));
+    }
+    // Of a session that broke nothing is known.
+    let room = report.target_room.filter(|room| *room < report.load.depth && report.errors == 0);
+    if let Some(room) = room {
+        remarks.push(format!(
+            "the target takes {room} commands at once from a session: of {} in flight the others waited in the lab, and \
+             their latencies have that in them; hint: less --depth, or more --jobs",
+            report.load.depth
         ));
     }
     if let Some(bytes) = report.core_list_bytes.filter(|bytes| *bytes > LONG_LIST) {

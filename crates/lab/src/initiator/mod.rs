@@ -221,6 +221,16 @@ impl Session {
         }
     }
 
+    /// While nothing is in flight: how many commands the target takes at once, where it says so. Of more, those beyond wait in
+    /// the lab.
+    pub fn room(&self) -> Option<u32> {
+        match self {
+            Session::Iscsi(session) => Some(session.room()),
+            Session::Nvme(session) => Some(session.room()),
+            _ => None,
+        }
+    }
+
     /// Why the session is gone, if it is.
     pub fn lost(&self) -> Option<String> {
         match self {

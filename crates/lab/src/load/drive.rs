@@ -60,6 +60,8 @@ pub struct Ended {
     pub dropped: u64,
     /// Operations that the initiators sent again.
     pub retries: u64,
+    /// Commands that the target takes at once from a session, where it says so.
+    pub room: Option<u32>,
 }
 
 /// Runs the jobs `sessions` (index and session) of `load` on this ring; gives `sink` a sample every second.
@@ -87,6 +89,7 @@ pub async fn drive(
     common.idle.until(|| (common.active.get() == 0).then_some(())).await;
 
     let mut ended = Ended { late: std::mem::take(&mut *common.tallies.borrow_mut()), ..Ended::default() };
+    ended.room = workers.iter().filter_map(|worker| worker.session.room()).min();
     for worker in &workers {
         if load.flush_every > 0 && common.errors.get() == 0 {
             worker.flush().await;

@@ -372,6 +372,7 @@ impl<'a> Gathering<'a> {
         result.proven_bytes += ended.proven_bytes;
         result.dropped += ended.dropped;
         result.retries += ended.retries;
+        result.room = result.room.into_iter().chain(ended.room).min();
     }
 
     fn measured(mut self) -> Measured {

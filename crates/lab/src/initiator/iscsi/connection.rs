@@ -204,6 +204,12 @@ impl Inner {
         self.outgoing.notify();
     }
 
+    /// Commands that the window has room for.
+    pub(super) fn room(&self) -> u32 {
+        let state = self.state.borrow();
+        state.max_cmd_sn.next().since(state.cmd_sn)
+    }
+
     /// Why the connection is gone, if it is.
     pub(super) fn lost(&self) -> Option<Arc<str>> {
         self.state.borrow().lost.clone()

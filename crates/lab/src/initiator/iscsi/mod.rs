@@ -115,6 +115,11 @@ impl IscsiSession {
         self.0.retries.get()
     }
 
+    /// See [`super::Session::room`].
+    pub fn room(&self) -> u32 {
+        self.0.inner.room()
+    }
+
     /// Why the connection is gone, if it is.
     pub fn lost(&self) -> Option<String> {
         self.0.inner.lost().map(|reason| reason.to_string())

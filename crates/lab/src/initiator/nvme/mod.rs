@@ -115,6 +115,11 @@ impl NvmeSession {
         self.0.retries.get()
     }
 
+    /// See [`super::Session::room`].
+    pub fn room(&self) -> u32 {
+        self.0.queue.limit() as u32
+    }
+
     /// Why the connection is gone, if it is.
     pub fn lost(&self) -> Option<String> {
         self.0.queue.lost().map(|reason| reason.to_string())
