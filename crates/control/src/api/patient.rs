@@ -1,10 +1,13 @@
-//! A stream whose other side has to take what it is sent, sooner or later.
+//! A stream whose other side has to take what it is sent, and a body that has to come, sooner or later.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::{Body as _, Bytes, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
@@ -64,6 +67,45 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shut = Pin::new(&mut self.stream).poll_shutdown(context);
         self.watched(context, shut)
+    }
+}
+
+/// A body that fails when it is not whole in time. What waits for it goes on to its end whether or not somebody still wants the answer, and
+/// would keep the connection, which is one of few.
+struct Prompt {
+    body: Body,
+    end: Pin<Box<Sleep>>,
+}
+
+/// The same request, whose body has to come within that time.
+pub(super) fn prompt(request: Request, within: Duration) -> Request {
+    if request.body().is_end_stream() {
+        return request;
+    }
+    request.map(|body| Body::new(Prompt { body, end: Box::pin(sleep(within)) }))
+}
+
+impl hyper::body::Body for Prompt {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(context) {
+            return Poll::Ready(frame);
+        }
+        ready!(self.end.as_mut().poll(context));
+        Poll::Ready(Some(Err(axum::Error::new(io::Error::from(io::ErrorKind::TimedOut)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
