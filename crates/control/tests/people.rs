@@ -294,6 +294,34 @@ fn every_change_is_in_the_audit_log_before_it_is_answered_and_nothing_that_was_s
     node.shutdown().unwrap();
 }
 
+/// Who may only look pushed everything out of the log that others had done, by asking again and again for what he was refused.
+#[test]
+fn refusals_of_one_user_do_not_push_out_what_others_did() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path()).unwrap();
+    users(&store);
+    let operator = bearer(&token(&store, "operator", Role::Operator, Moment::now(), 3600));
+    let viewer = bearer(&token(&store, "viewer", Role::Viewer, Moment::now(), 3600));
+    let node = node(directory.path());
+    let socket = node.control_socket();
+    let of = |user: &str| {
+        let log = std::fs::read_to_string(directory.path().join("audit.log")).unwrap();
+        let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        entries.filter(|entry| entry["who"] == user).collect::<Vec<_>>()
+    };
+    for _ in 0..150 {
+        assert_eq!(ask(socket, "POST", "/v1/pools/tank/scrub", &[&viewer], "{}").0, 403);
+    }
+    let refused = of("viewer");
+    assert!((60..70).contains(&refused.len()), "{}", refused.len());
+    assert!(refused[58]["steps"].is_null());
+    let last = refused[59]["steps"][0].as_str().unwrap();
+    assert!(last.starts_with("no more refusals of viewer are entered for "), "{last}");
+    assert_eq!(ask(socket, "POST", "/v1/pools/none/scrub", &[&operator], "{}").0, 404, "others are others");
+    assert_eq!(of("operator").len(), 1);
+    node.shutdown().unwrap();
+}
+
 #[test]
 fn a_node_does_not_start_when_it_cannot_keep_what_people_do() {
     let directory = tempfile::tempdir().unwrap();

@@ -11,12 +11,15 @@ use super::actor::{Actor, Peer};
 use crate::audit::{Audit, Entry};
 use crate::moment::Moment;
 use crate::people::hashing::Hashing;
-use crate::people::sessions::limiter::Limiter;
+use crate::people::sessions::limiter::{Bound, Limiter, Tries};
 use crate::people::sessions::{Session, SessionSecret, Sessions};
 use crate::people::setup::{self, SETUP_FILE, SetupCode};
 use crate::people::store::{PeopleError, Store, StoreError};
 use crate::people::token::Digest;
 use crate::people::{Change, MAX_TOKENS, People, Token, USED_GRAIN_S};
+
+/// Refusals of one user that are entered in the audit log at once, and seconds after which one more is.
+const OF_REFUSALS: Bound = Bound { tries: 60, again_s: 60 };
 
 /// Where somebody is; nowhere else than here on the socket.
 fn address(actor: &Actor) -> Option<IpAddr> {
@@ -49,6 +52,8 @@ struct Inner {
     limiter: Mutex<Limiter>,
     hashing: Hashing,
     audit: Audit,
+    /// What was entered of those who were refused.
+    refusals: Mutex<Tries<String>>,
     /// The user of the node.
     me: u32,
     /// When it was last tried to note that a token is used.
@@ -70,6 +75,7 @@ impl Access {
             limiter: Mutex::default(),
             hashing: Hashing::default(),
             audit,
+            refusals: Mutex::new(Tries::new(OF_REFUSALS)),
             me,
             noted: Mutex::default(),
             setup: Mutex::default(),
@@ -222,14 +228,32 @@ impl Access {
         })
     }
 
-    /// Enters what was done, or was not let done.
-    pub(super) async fn enter(&self, entry: Entry) -> Result<u64, Problem> {
+    /// Enters what was done, or was not let done. Refusals of which nothing came are bounded: who may do nothing could push everything else out
+    /// of the log with them.
+    pub(super) async fn enter(&self, mut entry: Entry) -> Result<(), Problem> {
+        if entry.status >= 400 && entry.steps.is_empty() && !self.is_refusal_entered(&mut entry) {
+            return Ok(());
+        }
         let done = if entry.status < 300 { "it was done" } else { "it was not done" };
-        self.with_audit(move |audit| audit.enter(entry)).await.map_err(|error| {
+        self.with_audit(move |audit| audit.enter(entry).map(drop)).await.map_err(|error| {
             tracing::error!("the audit log cannot be written: {error}");
             Problem::unavailable(format!("{done}, but the audit log cannot be written: {error}"))
                 .hint("make room in the data directory of the node; until then nothing more is changed")
         })
+    }
+
+    /// Whether one more refusal of a user is entered. The last one for a while says that it is the last.
+    fn is_refusal_entered(&self, entry: &mut Entry) -> bool {
+        let mut refusals = self.0.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        if refusals.wait(&entry.who, entry.at) > 0 {
+            return false;
+        }
+        refusals.note(entry.who.clone(), entry.at);
+        let wait = refusals.wait(&entry.who, entry.at);
+        if wait > 0 {
+            entry.steps.push(format!("no more refusals of {} are entered for {wait} seconds", entry.who));
+        }
+        true
     }
 
     /// The newest entries of the audit log, the newest first; only those before an id, if one is given.

@@ -136,7 +136,7 @@ async fn audited(
         }
         let entry = Entry { at: Moment::now(), status: response.status().as_u16(), steps, ..entry };
         match access.enter(entry).await {
-            Ok(_) => response,
+            Ok(()) => response,
             Err(problem) => problem.into_response(),
         }
     });

@@ -78,7 +78,7 @@ impl Limiter {
 
 /// Tries by what they are counted for.
 #[derive(Debug)]
-struct Tries<K> {
+pub(crate) struct Tries<K> {
     bound: Bound,
     tried: HashMap<K, Tried>,
 }
@@ -99,18 +99,20 @@ impl Tried {
 }
 
 impl<K: Eq + Hash + Clone> Tries<K> {
-    fn new(bound: Bound) -> Tries<K> {
+    /// None yet.
+    pub(crate) fn new(bound: Bound) -> Tries<K> {
         Tries { bound, tried: HashMap::new() }
     }
 
     /// Seconds until one more may be tried.
-    fn wait(&mut self, key: &K, now: Moment) -> u64 {
+    pub(crate) fn wait(&mut self, key: &K, now: Moment) -> u64 {
         let Some(tried) = self.tried.get_mut(key) else { return 0 };
         *tried = tried.now(now);
         tried.left_s.saturating_sub((self.bound.tries - 1) * self.bound.again_s)
     }
 
-    fn note(&mut self, key: K, now: Moment) {
+    /// Notes a try.
+    pub(crate) fn note(&mut self, key: K, now: Moment) {
         if !self.tried.contains_key(&key) && self.tried.len() >= MAX_REMEMBERED {
             self.tried.retain(|_, tried| {
                 *tried = tried.now(now);
