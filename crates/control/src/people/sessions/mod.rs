@@ -20,6 +20,9 @@ pub const IDLE_S: u64 = 30 * 60;
 /// Seconds after which a session ends.
 pub const LIFE_S: u64 = 12 * 60 * 60;
 
+/// Who look in at once may do so in another order than they looked at the clock: so much less was not set back.
+const AT_ONCE_S: u64 = 60;
+
 const _: () = assert!(MAX_SESSIONS_OF_USER <= MAX_SESSIONS);
 
 /// What the cookie of a session holds: 256 random bits. It is never shown.
@@ -86,11 +89,14 @@ impl Session {
 #[derive(Debug, Default)]
 pub struct Sessions {
     sessions: HashMap<Digest, Session>,
+    /// What the clock said last.
+    latest: Option<Moment>,
 }
 
 impl Sessions {
     /// Begins a session of a user.
     pub fn begin(&mut self, secret: &SessionSecret, user: &str, now: Moment) {
+        self.look(now);
         self.sessions.retain(|_, session| !session.is_over(now));
         let of_user = self.sessions.values().filter(|session| session.user == user).count();
         if of_user >= MAX_SESSIONS_OF_USER {
@@ -100,6 +106,21 @@ impl Sessions {
             self.end_idlest(|_| true);
         }
         self.sessions.insert(secret.digest(), Session { user: user.to_owned(), begun: now, used: now });
+    }
+
+    /// A clock that is set back takes all sessions with it: they would last longer by that otherwise.
+    fn look(&mut self, now: Moment) {
+        let latest = *self.latest.get_or_insert(now);
+        let back = latest.since(now);
+        if back > AT_ONCE_S {
+            let earlier = |moment: Moment| Moment::from_unix(moment.unix().saturating_sub(back));
+            for session in self.sessions.values_mut() {
+                (session.begun, session.used) = (earlier(session.begun), earlier(session.used));
+            }
+            self.latest = Some(now);
+        } else {
+            self.latest = Some(latest.max(now));
+        }
     }
 
     fn end_idlest(&mut self, among: impl Fn(&Session) -> bool) {
@@ -112,6 +133,7 @@ impl Sessions {
 
     /// The session that this is, if it is not over; it is used now.
     pub fn find(&mut self, secret: &SessionSecret, now: Moment) -> Option<Session> {
+        self.look(now);
         let digest = secret.digest();
         let session = self.sessions.get_mut(&digest)?;
         if session.is_over(now) {

@@ -69,3 +69,22 @@ fn what_goes_with_a_change_follows_from_the_session_and_is_not_it() {
     assert_eq!(format!("{secret:?}"), "***");
     assert!(SessionSecret::read("").is_none() && SessionSecret::read(&secret.expose()[1..]).is_none());
 }
+
+/// A clock that was set back by ten hours let every session live for ten hours more, whether or not somebody used it.
+#[test]
+fn a_clock_that_is_set_back_makes_no_session_last_longer() {
+    let mut sessions = Sessions::default();
+    let (idle, used) = (begun(&mut sessions, "alice", at(36_000)), begun(&mut sessions, "bob", at(36_000)));
+    assert!(sessions.find(&used, at(36_000)).is_some());
+    assert!(sessions.find(&used, at(0)).is_some(), "it does not end it either");
+    assert_eq!(sessions.find(&used, at(10)).unwrap().ends(), at(LIFE_S));
+    assert!(sessions.find(&idle, at(IDLE_S)).is_none());
+    let mut now = 0;
+    while now + 60 < LIFE_S {
+        now += 60;
+        assert!(sessions.find(&used, at(now)).is_some(), "{now}");
+        // Two that look in at once.
+        assert!(sessions.find(&used, at(now - 1)).is_some(), "{now}");
+    }
+    assert!(sessions.find(&used, at(LIFE_S)).is_none());
+}
