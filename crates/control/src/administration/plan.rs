@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Administration, ChangeError, Edit, Outcome, Request, State};
-use crate::config::{Config, Member, Volume};
+use crate::config::{Config, Member, Volume, hidden_comment};
 use crate::diff::{self, Fate, Step, diff};
 use crate::numbers::{number, to_write};
 use crate::store::document::{Document as Editor, Settings};
@@ -77,6 +77,7 @@ impl Administration {
         let text = edited(&state.document.text, &request.edit)?;
         self.check_file(state, &text, &request.edit)?;
         let (document, wished) = self.numbered(state, &text, &request.edit)?;
+        check_comments(&state.document.text, &text)?;
         let mut steps = diff(&state.running, &document.config).map_err(ChangeError::Impossible)?;
         let mut destroyed = None;
         if let Edit::Delete { name, keep_data: false } = &request.edit {
@@ -203,6 +204,15 @@ impl Administration {
 /// Whether something is at a path; an empty file is nothing.
 fn holds_bytes(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|there| !there.is_file() || there.len() > 0)
+}
+
+/// What comments have of secrets was hidden when the configuration was printed: taken as it is, it would be lost.
+fn check_comments(before: &str, text: &str) -> Result<(), ChangeError> {
+    let Some(line) = hidden_comment(text, before) else { return Ok(()) };
+    let message =
+        format!("line {line}: a secret in this comment was hidden when the configuration was printed");
+    let hint = "put it in again (`fels dump --secrets` shows it), or leave the comment out";
+    Err(ChangeError::Refused { message, hint: hint.to_owned() })
 }
 
 fn edited(text: &str, edit: &Edit) -> Result<String, ChangeError> {

@@ -616,3 +616,22 @@ fn numbers_of_namespaces_are_written_down_when_the_order_does_not_say_them_any_m
     let numbers: Vec<_> = state.running.volumes.iter().map(|volume| volume.nvme.nsid).collect();
     assert_eq!(numbers, [Some(2), Some(3), Some(4)]);
 }
+
+/// Of secrets that were switched off only the stars were left, when what had been printed without secrets was applied again.
+#[test]
+fn a_comment_whose_secret_was_hidden_is_not_taken_for_it() {
+    let bed = bed("# webhook = \"https://example.org/old-one\"\n# user = \"***\" stands for nobody\n");
+    let before = bed.text();
+    let printed = crate::config::without_secrets(&before);
+    assert!(printed.contains("# webhook =\"***\""), "{printed}");
+    let error = bed.change(Edit::Whole(printed.clone())).unwrap_err();
+    assert!(error.to_string().starts_with("line 3: a secret in this comment was hidden"), "{error}");
+    assert!(error.hint().unwrap().contains("fels dump --secrets"));
+    assert_eq!(bed.text(), before);
+    bed.assert_clean();
+    // Without it, and with everything: both are what is wished.
+    let without: String = printed.split_inclusive('\n').filter(|line| !line.contains("webhook")).collect();
+    for good in [before, without] {
+        bed.change(Edit::Whole(good)).unwrap();
+    }
+}

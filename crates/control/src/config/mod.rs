@@ -46,6 +46,7 @@ pub use nbd::Nbd;
 pub use nvme::{MAX_NAMESPACES, NQN_PREFIX, Namespace, Nvme};
 pub use pool::{Member, Pool};
 pub use secret::Secret;
+pub(crate) use source::hidden_comment;
 pub use source::{field_at, without_secrets};
 pub use volume::{Backing, IQN_PREFIX, Volume};
 pub(crate) use volume::{is_device, lexical};

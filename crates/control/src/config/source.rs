@@ -1,6 +1,7 @@
 //! Where in the file something stands, and the line to quote: without the secrets on it.
 
 use super::error::Location;
+use std::collections::HashSet;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
@@ -193,6 +194,23 @@ pub fn without_secrets(text: &str) -> String {
     }
     shown.push_str(text.get(end..).unwrap_or_default());
     shown
+}
+
+/// The line (from 1) of a comment of a text whose secret was hidden when `before` was printed.
+pub(crate) fn hidden_comment(text: &str, before: &str) -> Option<usize> {
+    let printed = without_secrets(before);
+    let (before, printed): (HashSet<_>, HashSet<_>) =
+        (comments(before).collect(), comments(&printed).collect());
+    let is_lost = |line: &str| {
+        let comment = comments(line).next();
+        comment.is_some_and(|comment| printed.contains(comment) && !before.contains(comment))
+    };
+    text.lines().position(is_lost).map(|at| at + 1)
+}
+
+/// What stands behind a `#`, line by line.
+fn comments(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.get(comment_of(line)?..))
 }
 
 /// The path of keys to what stands at a place of a configuration, as `volume.demo.size`: tables in lists go by their name.
