@@ -4,26 +4,31 @@ use std::fs;
 use std::time::Duration;
 
 use monitor::metric::{Snapshot, table};
+use rustix::time::{ClockId, clock_gettime};
 
 /// What the process has open.
 const FILES: &str = "/proc/self/fd";
 
 /// What cannot be read is left out: a figure that is not known is not zero.
 pub(super) fn add(snapshot: &mut Snapshot) {
-    let mut whole = 0.0;
     for (name, seconds) in threads() {
-        whole += seconds;
         if let Some(shard) = name.strip_prefix("shard-") {
             snapshot.push(&table::SHARD_CPU, &[shard], seconds);
         }
     }
-    snapshot.push(&table::PROCESS_CPU, &[], whole);
+    snapshot.push(&table::PROCESS_CPU, &[], whole());
     if let Some(bytes) = resident() {
         snapshot.push(&table::PROCESS_MEMORY, &[], bytes);
     }
     if let Some(files) = files() {
         snapshot.push(&table::PROCESS_FILES, &[], files);
     }
+}
+
+/// CPU time of all threads in seconds, those that have ended too: what goes back when one ends would be taken for a counter that begins anew.
+fn whole() -> f64 {
+    // There is such a time, and it is not negative.
+    Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default().as_secs_f64()
 }
 
 /// The names of all threads and their CPU time in seconds.

@@ -197,3 +197,24 @@ fn the_process_knows_what_it_costs() {
     assert!(number(&snapshot, &table::PROCESS_MEMORY, &[]).unwrap() > 1e6);
     assert!(number(&snapshot, &table::PROCESS_FILES, &[]).unwrap() >= 3.0);
 }
+
+#[test]
+fn cpu_time_of_a_thread_that_has_ended_does_not_go_back() {
+    let whole = || {
+        let mut snapshot = Snapshot::new(0, Duration::ZERO);
+        process::add(&mut snapshot);
+        number(&snapshot, &table::PROCESS_CPU, &[]).unwrap()
+    };
+    let before = whole();
+    let spin = std::thread::spawn(move || {
+        while whole() < before + 0.2 {
+            std::hint::spin_loop();
+        }
+        whole()
+    });
+    let then = spin.join().unwrap();
+    let mut snapshot = Snapshot::new(0, Duration::ZERO);
+    process::add(&mut snapshot);
+    let now = number(&snapshot, &table::PROCESS_CPU, &[]).unwrap();
+    assert!(now >= then, "{now} s after a thread has ended, {then} s while it ran");
+}
