@@ -245,8 +245,12 @@ impl Board {
             muted: None,
         };
         let entry = self.kept.alerts.entry(id.to_owned()).or_insert_with(fresh);
-        (entry.sentence, entry.hint) = words(level);
-        entry.value = value;
+        // As long as the level is that of a figure of before, so is what is said of it.
+        let value = value.filter(|value| value.is_finite());
+        if value.is_some() || level == Level::Unknown || entry.sentence.is_empty() {
+            (entry.sentence, entry.hint) = words(level);
+            entry.value = value;
+        }
         if level == entry.level {
             return None;
         }

@@ -407,3 +407,27 @@ fn a_clock_that_was_ahead_silences_nothing() {
     }
     assert_eq!(days, 3);
 }
+
+/// A volume that was idle for a minute turned the sentence of its warning to `nobody knows about volume-latency of it`, and so the reminder and the summary.
+#[test]
+fn what_is_said_of_an_alert_stays_while_there_is_no_figure_for_a_moment() {
+    for nothing in [f64::NAN, f64::INFINITY] {
+        let mut bed = Bed::new();
+        let own = format!("{TEXT}[[alert]]\nname = \"half\"\nmetric = \"fels_pool_usage_ratio\"\nwarning = 0.5\n");
+        bed.config = Config::parse(&own, "test").unwrap();
+        for _ in 0..4 {
+            bed.look_at(&["tank"], 0, 0.6);
+        }
+        bed.sent();
+        bed.look_at(&["tank"], 0, nothing);
+        let (_, entry) = bed.board.list().into_iter().find(|(id, _)| id == "half:tank").unwrap();
+        assert_eq!((entry.level, entry.value), (Level::Warning, Some(0.6)));
+        assert_eq!(entry.sentence, "Usage of pools of pool tank: 60.0 %, above 50.0 %");
+        for _ in 0..13 {
+            bed.look_at(&["tank"], 0, nothing);
+        }
+        let (_, entry) = bed.board.list().into_iter().find(|(id, _)| id == "half:tank").unwrap();
+        assert_eq!((entry.level, entry.value), (Level::Unknown, None));
+        assert!(entry.sentence.starts_with("nobody knows about half of pool tank"), "{}", entry.sentence);
+    }
+}
