@@ -256,7 +256,9 @@ impl Board {
         }
         let was = std::mem::replace(&mut entry.level, level);
         entry.since = now;
-        if level > was || level == Level::Ok {
+        // Where nobody knew for a while, it is worse than what was told before, or it is not.
+        let known = if was == Level::Unknown { entry.told } else { was };
+        if level > known || level == Level::Ok {
             entry.acknowledged = None;
         }
         self.is_changed = true;

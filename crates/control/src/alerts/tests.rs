@@ -413,7 +413,8 @@ fn a_clock_that_was_ahead_silences_nothing() {
 fn what_is_said_of_an_alert_stays_while_there_is_no_figure_for_a_moment() {
     for nothing in [f64::NAN, f64::INFINITY] {
         let mut bed = Bed::new();
-        let own = format!("{TEXT}[[alert]]\nname = \"half\"\nmetric = \"fels_pool_usage_ratio\"\nwarning = 0.5\n");
+        let own =
+            format!("{TEXT}[[alert]]\nname = \"half\"\nmetric = \"fels_pool_usage_ratio\"\nwarning = 0.5\n");
         bed.config = Config::parse(&own, "test").unwrap();
         for _ in 0..4 {
             bed.look_at(&["tank"], 0, 0.6);
@@ -430,4 +431,26 @@ fn what_is_said_of_an_alert_stays_while_there_is_no_figure_for_a_moment() {
         assert_eq!((entry.level, entry.value), (Level::Unknown, None));
         assert!(entry.sentence.starts_with("nobody knows about half of pool tank"), "{}", entry.sentence);
     }
+}
+
+/// Who had acknowledged an alert was reminded of it each day all the same once there had been no figures for a while, as after a restart.
+#[test]
+fn an_acknowledgement_outlasts_that_nobody_knows() {
+    let mut bed = Bed::new();
+    bed.look(1);
+    bed.board.acknowledge("pool-degraded:tank", "alice", bed.now());
+    let acknowledged =
+        |bed: &Bed| bed.board.list().into_iter().any(|(_, entry)| entry.acknowledged.is_some());
+    for _ in 0..20 {
+        bed.look_at(&[], 0, 0.0);
+    }
+    assert_eq!((bed.level("pool-degraded:tank"), acknowledged(&bed)), (Some(Level::Unknown), true));
+    bed.look(1);
+    assert_eq!((bed.level("pool-degraded:tank"), acknowledged(&bed)), (Some(Level::Warning), true));
+    // Worse is news, also from there.
+    for _ in 0..20 {
+        bed.look_at(&[], 0, 0.0);
+    }
+    bed.look(2);
+    assert_eq!((bed.level("pool-degraded:tank"), acknowledged(&bed)), (Some(Level::Critical), false));
 }
