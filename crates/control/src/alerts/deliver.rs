@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use monitor::event::Event;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::board::{Message, Target};
 use super::mail::{self, Letter};
@@ -17,6 +19,8 @@ use crate::moment::Moment;
 const LOOK: Duration = Duration::from_secs(5);
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a test of all receivers may take: its answer is waited for, and not much longer.
+const TEST_PATIENCE: Duration = Duration::from_secs(40);
 /// Attempts at once.
 const MAX_AT_ONCE: usize = 8;
 
@@ -107,7 +111,7 @@ fn domain(node: &str) -> String {
     if domain.is_empty() { "fels".to_owned() } else { domain }
 }
 
-/// Sends a message to everybody that the configuration names.
+/// Sends a message to everybody that the configuration names, to several at once: one that does not answer keeps nobody from being tried.
 pub(super) async fn test(config: &Config, node: &str) -> Vec<Tried> {
     let mut targets: Vec<Target> = Vec::new();
     for alert in &config.alerts {
@@ -119,7 +123,9 @@ pub(super) async fn test(config: &Config, node: &str) -> Vec<Tried> {
     targets.sort_by_key(|target| *target != Target::Webhook(DEFAULT.to_owned()));
     let mut seen = std::collections::HashSet::new();
     targets.retain(|target| seen.insert(target.clone()));
-    let mut tried = Vec::new();
+    let (config, room) = (Arc::new(config.clone()), Arc::new(Semaphore::new(MAX_AT_ONCE)));
+    let until = Instant::now() + TEST_PATIENCE;
+    let mut trying = Vec::new();
     for (number, to) in targets.into_iter().enumerate() {
         let at = Moment::now();
         let message = Message {
@@ -132,8 +138,20 @@ pub(super) async fn test(config: &Config, node: &str) -> Vec<Tried> {
             tries: 0,
             not_before: None,
         };
-        let error = send(config, node, &message).await.err();
-        tried.push(Tried { to: message.to.to_string(), error });
+        let to = message.to.to_string();
+        let (config, node, room) = (config.clone(), node.to_owned(), room.clone());
+        let attempt = tokio::spawn(tokio::time::timeout_at(until, async move {
+            let _place = room.acquire().await;
+            send(&config, &node, &message).await
+        }));
+        trying.push((to, attempt));
+    }
+    let mut tried = Vec::new();
+    for (to, attempt) in trying {
+        let late = || Err(format!("it was not taken within {} seconds", TEST_PATIENCE.as_secs()));
+        let sent = attempt.await.map(|sent| sent.unwrap_or_else(|_| late()));
+        let error = sent.unwrap_or_else(|error| Err(error.to_string())).err();
+        tried.push(Tried { to, error });
     }
     tried
 }

@@ -1,5 +1,6 @@
 //! What is crossed is told once to everybody who is to be told, and nothing of it is lost over restarts.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use monitor::event::Event;
@@ -453,4 +454,33 @@ fn an_acknowledgement_outlasts_that_nobody_knows() {
     }
     bed.look(2);
     assert_eq!((bed.level("pool-degraded:tank"), acknowledged(&bed)), (Some(Level::Critical), false));
+}
+
+/// Receivers were tried one after another: where two did not answer the API gave up, and nobody was told which of them it is.
+#[test]
+fn a_receiver_that_does_not_answer_keeps_no_other_from_being_tried() {
+    let names = ["default", "pool-full", "pool-degraded", "member-smart", "member-temperature"];
+    let slow = Duration::from_millis(800);
+    let section = |name: &&str| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            std::thread::sleep(slow);
+            peer.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+            // What was sent is read to its end, so that the answer is not lost to a reset.
+            peer.shutdown(std::net::Shutdown::Write).unwrap();
+            std::io::copy(&mut peer, &mut std::io::sink()).ok();
+        });
+        format!("[[alert]]\nname = \"{name}\"\nwebhook = \"http://{address}/\"\n")
+    };
+    let config = Config::parse(&names.iter().map(section).collect::<String>(), "test").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let begun = std::time::Instant::now();
+    let tried = runtime.block_on(super::deliver::test(&config, "san1"));
+    let told: Vec<_> = tried.iter().map(|tried| (tried.to.as_str(), tried.error.as_deref())).collect();
+    assert_eq!(told.len(), names.len());
+    assert!(told.iter().all(|(_, error)| error.is_none()), "{told:?}");
+    assert_eq!(told[0].0, "webhook of default", "in the same order as ever");
+    assert!(begun.elapsed() < 3 * slow, "{:?}", begun.elapsed());
 }
