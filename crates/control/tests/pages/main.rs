@@ -387,6 +387,7 @@ fn a_pool_is_entered_by_a_form_and_there_at_the_next_start() {
     let (first, address) = node(directory.path());
     let mut browser = Browser::came_in(address, "alice");
     let form = browser.get("/new-pool");
+    assert!(form.page.contains("It is open at once.") && !form.page.contains("next time"), "{}", form.page);
     let (csrf, version) = (form.field("csrf"), form.field("version"));
     let at = |name: &str| directory.path().join(name).display().to_string();
     let send = |browser: &mut Browser, members: &str, size: &str, step: &str| {

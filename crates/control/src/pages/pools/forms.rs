@@ -42,7 +42,7 @@ fn places(name: &'static str, label: &str) -> Field {
 
 fn new_sheet(asker: &Asker, version: &str) -> Sheet {
     Sheet::new(asker, "/pools", "Make the pool")
-        .lead("A pool puts several files or disks under RAID and keeps a checksum of every block. It is opened when the node is started the next time.")
+        .lead("A pool puts several files or disks under RAID and keeps a checksum of every block. It is open at once.")
         .field(Field::text("name", "Name").required().help("Lower-case letters, digits, - and ., as tank."))
         .field(Field::one("raid", "Arrangement", options(&LEVELS)).required())
         .field(places("members", "Members").required())
