@@ -260,3 +260,27 @@ fn every_limit_says_what_is_the_matter_and_what_to_do() {
         }
     }
 }
+
+/// A latency of 0.4 ms above a bound of half a millisecond was told as `0.000 s, above 0.001 s`.
+#[test]
+fn a_small_figure_is_not_told_as_nothing() {
+    let seconds = |value| words::figure(&table::VOLUME_LATENCY, value);
+    for (value, told) in [
+        (0.0, "0 s"),
+        (0.0004, "0.000400 s"),
+        (0.0005, "0.000500 s"),
+        (-0.0125, "-0.0125 s"),
+        (0.25, "0.250 s"),
+        (20.0, "20.000 s"),
+        (1234.5, "1234 s"),
+        (1e-30, "0.000000000000 s"),
+        (f64::NAN, "NaN s"),
+    ] {
+        assert_eq!(seconds(value), told);
+    }
+    let ratio = |value| words::figure(&table::POOL_USAGE, value);
+    assert_eq!(
+        [0.0, 0.000_25, 0.005, 0.05, 0.925].map(ratio),
+        ["0.0 %", "0.025 %", "0.50 %", "5.0 %", "92.5 %"]
+    );
+}

@@ -4,6 +4,9 @@ use super::rules::Rule;
 use super::{Level, Side};
 use crate::metric::{Family, Unit};
 
+/// Of a figure; what is smaller still is nothing.
+const MAX_DECIMALS: usize = 12;
+
 /// What something is called: the values of its labels, `pool tank`, `member 1 of pool tank`.
 pub fn subject(labels: &[(&'static str, String)]) -> String {
     let value = |name: &str| labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.as_str());
@@ -112,10 +115,20 @@ fn own(rule: &Rule, subject: &str, level: Level, value: f64) -> (String, String)
 /// A figure with its unit.
 pub fn figure(family: &Family, value: f64) -> String {
     let number =
-        if value == 0.0 || value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") };
+        if value == 0.0 || value.abs() >= 100.0 { format!("{value:.0}") } else { digits(value, 3, 3) };
     match (family.unit, family.axis()) {
-        (Unit::Ratio, _) => format!("{:.1} %", value * 100.0),
+        (Unit::Ratio, _) => format!("{} %", digits(value * 100.0, 1, 2)),
         (_, "") => number,
         (_, axis) => format!("{number} {axis}"),
     }
+}
+
+/// With so many decimals, and with more where those would tell fewer digits of it than `least`: half a thousandth is not nothing.
+fn digits(value: f64, mut decimals: usize, least: i32) -> String {
+    let first = value.abs().log10().floor();
+    while value != 0.0 && first + f64::from(decimals as u32) < f64::from(least - 1) && decimals < MAX_DECIMALS
+    {
+        decimals += 1;
+    }
+    format!("{value:.decimals$}")
 }
