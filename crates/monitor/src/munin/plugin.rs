@@ -75,8 +75,10 @@ fn render(
         }
         write(&mut out, family, munin, &fields, None);
         if munin.each {
-            for of in fields.iter().map(|field| field.of.as_str()).collect::<BTreeSet<_>>() {
-                let _ = writeln!(out, "multigraph {}.{}", munin.graph, sanitize(of));
+            let things: BTreeSet<&str> = fields.iter().map(|field| field.of.as_str()).collect();
+            let uses = uses(things.iter().copied());
+            for of in things {
+                let _ = writeln!(out, "multigraph {}.{}", munin.graph, unique(of, &uses));
                 write(&mut out, family, munin, &fields, Some(of));
             }
         }
@@ -155,19 +157,30 @@ fn field(munin: &Munin, own: &[&str], end: &str, what: &[&str], value: Option<St
 
 /// Names that would be the same, or are cut, have a hash behind them.
 fn tell_apart(fields: &mut [Field]) {
-    let mut uses: HashMap<String, usize> = HashMap::new();
-    for field in fields.iter() {
-        *uses.entry(sanitize(&field.name)).or_default() += 1;
-    }
+    let uses = uses(fields.iter().map(|field| field.name.as_str()));
     for field in fields.iter_mut() {
-        let name = sanitize(&field.name);
-        let is_unique = uses.get(&name) == Some(&1) && field.name.len() <= MAX_FIELD_BYTES;
-        let end = if is_unique { String::new() } else { format!("_{:04x}", hash(&field.name)) };
-        field.name = name + &end;
+        field.name = unique(&field.name, &uses);
         if field.label.is_empty() {
             field.label.clone_from(&field.name);
         }
     }
+}
+
+/// How many are called the same when Munin has taken their letters.
+fn uses<'n>(names: impl Iterator<Item = &'n str>) -> HashMap<String, usize> {
+    let mut uses: HashMap<String, usize> = HashMap::new();
+    for name in names {
+        *uses.entry(sanitize(name)).or_default() += 1;
+    }
+    uses
+}
+
+/// The name that Munin takes, of this alone.
+fn unique(name: &str, uses: &HashMap<String, usize>) -> String {
+    let taken = sanitize(name);
+    let is_unique = uses.get(&taken) == Some(&1) && name.len() <= MAX_FIELD_BYTES;
+    let end = if is_unique { String::new() } else { format!("_{:04x}", hash(name)) };
+    taken + &end
 }
 
 /// As the stock plugins do with what is read and written.

@@ -122,6 +122,16 @@ fn volumes_are_in_the_place_of_disks() {
     assert!(one != other && one.starts_with("a_b_rdio_"), "{one} {other}");
 }
 
+/// Volumes whose names differ in a letter that Munin does not take had one graph, with the figures of the one and then of the other.
+#[test]
+fn each_thing_has_a_graph_of_its_own_whatever_it_is_called() {
+    let config = ask(&mut capable(), "config diskstats");
+    let graphs: Vec<_> = config.lines().filter(|line| line.starts_with("multigraph ")).collect();
+    let different: std::collections::BTreeSet<_> = graphs.iter().collect();
+    assert_eq!(different.len(), graphs.len(), "{graphs:?}");
+    assert_eq!(graphs.iter().filter(|graph| graph.starts_with("multigraph diskstats_iops.a_b_")).count(), 2);
+}
+
 #[test]
 fn without_dirtyconfig_config_has_no_values_and_fetch_has_all() {
     let mut session = Session::new("a");
