@@ -50,23 +50,25 @@ pub fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let before = arguments.before.map_or_else(String::new, |before| format!("&before={before}"));
     let client = arguments.how.node.client()?;
-    let path = format!("/v1/events?limit={}{before}{filter}", arguments.limit);
-    let told: Happened = client.get(&path).map_err(|error| failure(&error))?;
+    let look = |path: &str| client.get::<Happened>(path).map_err(|error| failure(&error));
+    let newest_of = |told: &Happened| told.events.first().map_or(0, |record| record.id);
+    // What is followed goes on behind this, also where nothing of it was there yet: until the stream begins, and each time it broke, things happen.
+    let newest = if arguments.follow { newest_of(&look("/v1/events?limit=1")?) } else { 0 };
+    let told = look(&format!("/v1/events?limit={}{before}{filter}", arguments.limit))?;
     if !arguments.follow {
         return show(&told, arguments.how.json);
     }
-    let mut last = told.events.first().map(|record| record.id);
+    let mut last = newest.max(newest_of(&told));
     for record in told.events.iter().rev() {
         if tell(record, arguments.how.json).is_break() {
             return Ok(());
         }
     }
     loop {
-        let after = last.map_or_else(String::new, |last| format!("&after={last}"));
-        let path = format!("/v1/events/stream?{}", format!("{filter}{after}").trim_start_matches('&'));
+        let path = format!("/v1/events/stream?after={last}{filter}");
         let listened = client.listen(&path, |data| {
             let Ok(record) = serde_json::from_str::<Record>(data) else { return ControlFlow::Continue(()) };
-            last = Some(record.id);
+            last = record.id;
             tell(&record, arguments.how.json)
         });
         match listened {
@@ -114,5 +116,55 @@ fn tell(record: &Record, json: bool) -> ControlFlow<()> {
     match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
         Ok(()) => ControlFlow::Continue(()),
         Err(_) => ControlFlow::Break(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::io::{BufRead as _, BufReader};
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// What happened between the look and the stream, and while a stream that broke was asked for again, was told by nobody where nothing of what is asked
+    /// for had happened before.
+    #[test]
+    fn what_happens_before_the_stream_begins_is_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = std::os::unix::net::UnixListener::bind(directory.path().join("fels.sock")).unwrap();
+        // Seven things happened to this node, none of them is of that name, and it has no streams.
+        let node = std::thread::spawn(move || {
+            loop {
+                let (mut peer, _) = listener.accept().unwrap();
+                let mut lines = BufReader::new(peer.try_clone().unwrap()).lines().map(Result::unwrap);
+                let first = lines.next().unwrap();
+                lines.find(String::is_empty).unwrap();
+                let record = r#"{"id":7,"at":"2026-11-20T20:41:07Z","event":"login","severity":"info","sentence":"x","fields":{}}"#;
+                let (status, body) = match &first {
+                    first if first.contains("/stream") => ("404 Not Found", String::new()),
+                    first if first.contains("event=") => ("200 OK", r#"{"events":[]}"#.to_owned()),
+                    _ => ("200 OK", format!("{{\"events\":[{record}]}}")),
+                };
+                let length = body.len();
+                write!(
+                    peer,
+                    "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+                )
+                .unwrap();
+                if first.contains("/stream") {
+                    return first;
+                }
+            }
+        });
+        let data = directory.path().to_str().unwrap();
+        let line = Line::parse_from(["events", "--follow", "--event", "member-faulted", "--data", data]);
+        assert!(run(&line.arguments).is_err());
+        let asked = node.join().unwrap();
+        assert!(asked.contains("after=7&event=member-faulted"), "{asked}");
     }
 }
