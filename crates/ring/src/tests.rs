@@ -542,6 +542,23 @@ fn a_unix_socket_is_its_owners_replaces_a_dead_one_and_respects_a_living_one() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// The start of a node hung without a word where another program listened and did not accept.
+#[test]
+fn a_unix_socket_whose_owner_has_no_room_for_one_more_is_in_use() {
+    let folder = std::env::temp_dir().join(format!("fels-ring-full-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    let listener = crate::handle::own(crate::unix::listen(&path, 0).unwrap());
+    let waits = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let there = path.clone();
+    std::thread::spawn(move || tell.send(crate::unix::listen(&there, 1).map_err(|error| error.kind())));
+    let second = told.recv_timeout(Duration::from_secs(20));
+    assert_eq!(second, Ok(Err(std::io::ErrorKind::AddrInUse)));
+    drop((waits, listener));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn who_goes_before_he_is_accepted_keeps_nobody_waiting() {
     use std::os::fd::AsRawFd;

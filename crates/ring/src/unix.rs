@@ -4,7 +4,6 @@ use std::fs::Permissions;
 use std::io;
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use crate::address::encode_unix;
@@ -13,8 +12,13 @@ use crate::uring::checked;
 
 /// A socket that is neither bound nor connected.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
+    socket_with(0)
+}
+
+fn socket_with(flags: i32) -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | flags;
     // SAFETY: no pointers.
-    let socket = checked(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    let socket = checked(unsafe { libc::socket(libc::AF_UNIX, kind, 0) })?;
     Ok(own(socket))
 }
 
@@ -55,8 +59,18 @@ fn bind(socket: &OwnedFd, path: &Path) -> io::Result<()> {
 /// Whether there is a socket file without anybody behind it.
 fn is_left_behind(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-    is_socket
-        && matches!(UnixStream::connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+    is_socket && matches!(try_to_connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+/// Connects without waiting: who listens and has no room for one more connection would let us wait for as long as he likes.
+fn try_to_connect(path: &Path) -> io::Result<()> {
+    let socket = socket_with(libc::SOCK_NONBLOCK)?;
+    // SAFETY: zeroes are a valid `sockaddr_storage`.
+    let mut address = unsafe { std::mem::zeroed() };
+    let length = encode_unix(path, &mut address)?;
+    // SAFETY: `address` is readable for `length` bytes.
+    checked(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(())
 }
 
 /// The process that connected.
