@@ -17,6 +17,8 @@ use super::frame::{Frame, Order, Taken};
 use super::text::{self, Rows};
 use crate::message::Failure;
 
+/// Characters of a text, where there is too little room for all of them: the names of others may be as long as they like.
+const MAX_TEXT: usize = 24;
 /// Between two columns.
 const SPACING: u16 = 2;
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -165,15 +167,26 @@ impl Screen {
 }
 
 /// A table as wide as its cells; the line of `chosen` is always in sight.
-/// Where there is too little room the columns at the right are left out: all of them a bit narrower would tell nothing.
+/// Where there is too little room texts are cut, and then the columns at the right are left out: all of them a bit narrower would tell nothing.
 fn draw_table(area: &mut Area, place: Rect, rows: &Rows, chosen: Option<usize>) {
-    let width = |column: usize| rows.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let room = usize::from(place.width);
+    let is_whole =
+        (0..rows.columns.len()).map(|column| width(&rows.rows, column) + usize::from(SPACING)).sum::<usize>()
+            <= room + usize::from(SPACING);
+    let most = if is_whole { room } else { room.min(MAX_TEXT) };
+    let cut = |row: &Vec<String>| {
+        let cells = row.iter().zip(&rows.columns);
+        let cells =
+            cells.map(|(cell, align)| if *align == Align::Left { end_of(cell, most) } else { cell.clone() });
+        cells.collect::<Vec<_>>()
+    };
+    let shown: Vec<_> = rows.rows.iter().map(cut).collect();
     let mut end = 0;
     let fits = |width: &usize| {
         end += width + usize::from(SPACING);
         end <= usize::from(place.width + SPACING)
     };
-    let widths = (0..rows.columns.len()).map(width).take_while(fits);
+    let widths = (0..rows.columns.len()).map(|column| width(&shown, column)).take_while(fits);
     let widths: Vec<_> = widths.map(|width| Constraint::Length(width as u16)).collect();
     let cells = |row: &Vec<String>| {
         let cells = row.iter().zip(&rows.columns).take(widths.len()).map(|(cell, align)| {
@@ -182,9 +195,22 @@ fn draw_table(area: &mut Area, place: Rect, rows: &Rows, chosen: Option<usize>) 
         });
         Row::new(cells.collect::<Vec<_>>())
     };
-    let Some((head, rest)) = rows.rows.split_first() else { return };
+    let Some((head, rest)) = shown.split_first() else { return };
     let table =
         Table::new(rest.iter().map(&cells), &widths).header(cells(head).style(BOLD)).column_spacing(SPACING);
     let mut state = TableState::new().with_selected(chosen);
     area.render_stateful_widget(table.row_highlight_style(REVERSED), place, &mut state);
+}
+
+fn width(rows: &[Vec<String>], column: usize) -> usize {
+    rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+}
+
+/// The end of a text that is too long: it is what tells names apart that begin alike.
+fn end_of(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    "\u{2026}".chars().chain(text.chars().skip(count + 1 - most)).collect()
 }

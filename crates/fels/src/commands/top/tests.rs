@@ -85,7 +85,11 @@ nbd       somebody   1        db             0        10     0 B     5.1 kB  40.
 }
 
 fn drawn(screen: &Screen) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(96, 14)).unwrap();
+    drawn_on(screen, 96)
+}
+
+fn drawn_on(screen: &Screen, columns: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(columns, 14)).unwrap();
     terminal.draw(|area| screen.draw(area)).unwrap();
     terminal.backend().to_string()
 }
@@ -122,6 +126,23 @@ fn keys_turn_pages_choose_sort_and_end() {
     // Nothing to show is no trouble, and a node that is gone is told.
     let empty = Screen { trouble: Some("no node runs".to_owned()), ..Screen::default() };
     assert!(drawn(&empty).contains("no node runs"));
+}
+
+/// A host that calls itself as NVMe has it left no room for any figure on a usual terminal, and a long name of a volume left nothing at all on a small one.
+#[test]
+fn a_long_name_hides_no_figures() {
+    let name = "nqn.2014-08.org.nvmexpress:uuid:0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0";
+    let mut frame = frame();
+    frame.sessions[0].initiator = name.to_owned();
+    frame.volumes[0].name = "x".repeat(40) + "-last";
+    let mut screen = Screen { frame, page: Page::Sessions, ..Screen::default() };
+    let usual = drawn_on(&screen, 80);
+    assert!(usual.contains("writes/s") && usual.contains("-8796-a5b4c3d2e1f0"), "{usual}");
+    let wide = drawn_on(&screen, 200);
+    assert!(wide.contains(name) && wide.contains("shard"), "{wide}");
+    screen.page = Page::Volumes;
+    let small = drawn_on(&screen, 20);
+    assert!(small.contains("\u{2026}xxxx") && small.contains("-last"), "{small}");
 }
 
 #[test]
