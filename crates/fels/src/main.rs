@@ -11,8 +11,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    let cli =
-        cli::Cli::try_parse_from(&words).unwrap_or_else(|error| wrong::explained(error, &words).exit());
+    let cli = cli::Cli::try_parse_from(&words).unwrap_or_else(|error| wrong::explained(error, &words).exit());
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

@@ -55,7 +55,8 @@ fn a_value_without_its_flag_is_answered_with_the_flag() {
         assert_eq!(err.matches("  tip: ").count(), 1, "{arguments:?}: {err}");
     }
     // What fits nowhere, and what is no value.
-    for arguments in [&["volume", "list", "db", "db"][..], &["volume", "create", "--sise", "1TiB"], &["serf"]] {
+    for arguments in [&["volume", "list", "db", "db"][..], &["volume", "create", "--sise", "1TiB"], &["serf"]]
+    {
         let err = refused(arguments);
         assert!(!err.contains("instead of"), "{arguments:?}: {err}");
     }

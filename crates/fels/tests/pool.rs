@@ -211,8 +211,7 @@ fn a_pool_that_fails_while_it_is_exported_is_not_closed_in_good_order() {
 #[test]
 fn what_a_node_goes_on_without_is_not_opened_beside_it() {
     let directory = tempfile::tempdir().unwrap();
-    let mirror =
-        ["create", "tank", "--raid", "raid1", "--member-size", "16MiB", "--members", "a", "b"];
+    let mirror = ["create", "tank", "--raid", "raid1", "--member-size", "16MiB", "--members", "a", "b"];
     assert_eq!(run(directory.path(), &mirror).0, 0);
     let held = std::fs::OpenOptions::new().read(true).write(true).open(directory.path().join("a")).unwrap();
     held.lock().unwrap();

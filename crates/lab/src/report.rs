@@ -346,7 +346,8 @@ pub(crate) fn remarks(report: &TestReport) -> Vec<String> {
     if report.total.operations == 0 {
         remarks.push("nothing was completed".to_owned());
     }
-    let checks_nothing = report.load.verify && report.verified_by.is_none() && report.load.read_percent == 100;
+    let checks_nothing =
+        report.load.verify && report.verified_by.is_none() && report.load.read_percent == 100;
     if checks_nothing {
         remarks.push("nothing was written, so that nothing was verified".to_owned());
     }

@@ -59,7 +59,8 @@ fn bind(socket: &OwnedFd, path: &Path) -> io::Result<()> {
 /// Whether there is a socket file without anybody behind it.
 fn is_left_behind(path: &Path) -> bool {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-    is_socket && matches!(try_to_connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+    is_socket
+        && matches!(try_to_connect(path), Err(error) if error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// Connects without waiting: who listens and has no room for one more connection would let us wait for as long as he likes.

@@ -83,7 +83,8 @@ fn the_figures_of_a_paced_job_are_those_it_was_paced_to() {
 
 /// What fio prints a second after the start of a job that has read and written a thousand times each.
 fn first_second_of_a_mixture(rw: &str) -> output::Snapshot {
-    let io = r#"{"total_ios":1000,"io_bytes":4096000,"runtime":1000,"lat_ns":{"mean":5.0,"bins":{"5":1000}}}"#;
+    let io =
+        r#"{"total_ios":1000,"io_bytes":4096000,"runtime":1000,"lat_ns":{"mean":5.0,"bins":{"5":1000}}}"#;
     let job =
         format!(r#"{{"jobname":"a","job options":{{"rw":"{rw}","bs":"4k"}},"read":{io},"write":{io}}}"#);
     let text = format!(r#"{{"fio version":"fio-3.33","timestamp_ms":9000,"jobs":[{job}]}}"#);

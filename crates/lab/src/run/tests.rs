@@ -66,8 +66,7 @@ fn what_writes_nothing_cannot_be_verified() {
     // Among others of a profile it says so.
     let writes = Load { read_percent: 50, ..reads.clone() };
     let report = measure(&options(&path, vec![reads, writes])).unwrap();
-    let said =
-        |test: &TestReport| test.remarks.iter().any(|remark| remark.contains("nothing was verified"));
+    let said = |test: &TestReport| test.remarks.iter().any(|remark| remark.contains("nothing was verified"));
     assert!(said(&report.tests[0]) && !said(&report.tests[1]), "{report:?}");
 }
 

@@ -115,11 +115,7 @@ fn what_is_no_member_is_told_with_what_it_is() {
 #[test]
 fn one_that_was_used_without_the_others_is_not_stale() {
     let alone = [SlotState::Out { cause: Cause::Missing, since: 6 }, SlotState::InSync, SlotState::InSync];
-    let pool = one(vec![
-        ("/b", member(1, 7, alone)),
-        ("/a", member(0, 9, LESS)),
-        ("/c", member(2, 9, LESS)),
-    ]);
+    let pool = one(vec![("/b", member(1, 7, alone)), ("/a", member(0, 9, LESS)), ("/c", member(2, 9, LESS))]);
     assert_eq!(conditions(&pool), ["in sync", "missing", "in sync"]);
     assert_eq!((pool.parted.as_slice(), pool.unfit.len()), ([PathBuf::from("/b")].as_slice(), 1));
     // One that never went on by itself only lacks something.
