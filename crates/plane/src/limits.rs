@@ -92,6 +92,10 @@ pub const SEND_STALL: Duration = Duration::from_secs(30);
 /// Time in which a peer that has begun a request has to send some more of it, where we have no pings to ask it with.
 pub const RECEIVE_STALL: Duration = Duration::from_secs(30);
 
+/// Time that unasked data of an iSCSI write waits for memory before its command is refused, to be repeated. Short: what is behind
+/// it on its connection may be the data for which memory is held.
+pub const ISCSI_MEMORY_TIME: Duration = Duration::from_millis(100);
+
 /// NVMe controllers of one node: each has an admin queue and its state.
 pub const CONTROLLERS: usize = 16_384;
 

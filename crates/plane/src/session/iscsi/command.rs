@@ -23,14 +23,17 @@ impl Session {
     /// The turn of a SCSI command has come: the device server judges it, then its data is awaited or it runs.
     pub fn begin(self: &Rc<Self>, id: TaskId) {
         let Some(attached) = &self.attached else { return };
-        let Some((lun, cdb, expected)) = self.tasks(|tasks| {
+        let Some((lun, cdb, expected, turned_away)) = self.tasks(|tasks| {
             let task = tasks.get(id)?;
             task.delivered = true;
-            Some((task.lun, task.cdb, if task.writes { task.expected } else { 0 }))
+            Some((task.lun, task.cdb, if task.writes { task.expected } else { 0 }, task.turned_away))
         }) else {
             // Aborted while it was held; its place in the window is free again.
             return self.done(true);
         };
+        if turned_away {
+            return self.finish(id, Reply { response: Response::busy(), wanted: Wanted::Nothing });
+        }
         let judged = attached.unit.prepare(&attached.nexus, decode_lun(lun), &cdb, expected);
         match judged {
             Ok(prepared) => {
@@ -222,7 +225,7 @@ impl Session {
             // Data comes on the connection of its command (section 4.2.5.1), in one order therefore.
             let is_its =
                 task.initiator_task_tag == pdu.initiator_task_tag && Rc::ptr_eq(&task.connection, connection);
-            if !is_its || task.started {
+            if !is_its || task.started || task.turned_away {
                 return Ok(None);
             }
             // The tag has the low byte of the R2T's number; fewer than 256 are ever outstanding.

@@ -15,9 +15,11 @@ use super::connection::Connection;
 use super::session::{Item, Session};
 use super::tasks::Task;
 use super::transfer::Transfer;
-use crate::limits::{ANSWER_QUEUE_BYTES, IMMEDIATE_COMMANDS, TEXT_SEGMENT_BYTES, TRANSFER_BYTES};
+use crate::limits::{
+    ANSWER_QUEUE_BYTES, IMMEDIATE_COMMANDS, ISCSI_MEMORY_TIME, TEXT_SEGMENT_BYTES, TRANSFER_BYTES,
+};
 use crate::log::trouble;
-use crate::memory_gate::has_memory;
+use crate::memory_gate::{has_memory, wait_for_memory};
 use crate::transport::{Gone, Reader};
 
 /// Why a connection ended. The text is for the log.
@@ -317,6 +319,17 @@ impl Incoming<'_> {
         Ok(self.reader.skip(self.length + padding(self.length) + digest).await?)
     }
 
+    /// Waits a moment for memory for data that comes unasked; nothing more is received meanwhile. False when there is none.
+    async fn gets_memory(&mut self, bytes: usize) -> bool {
+        if has_memory(bytes) {
+            return true;
+        }
+        self.reader.put_aside();
+        let (ring, outgoing) = (self.connection.ring(), &self.connection.outgoing);
+        ring.timeout(ISCSI_MEMORY_TIME, wait_for_memory(ring, bytes, || !outgoing.is_closed())).await;
+        has_memory(bytes)
+    }
+
     async fn command(&mut self, command: &ScsiCommand) -> Result<(), End> {
         let session = self.session;
         let writes = command.flags.contains(ScsiCommandFlags::WRITE);
@@ -343,8 +356,15 @@ impl Incoming<'_> {
             return Ok(());
         }
         let unsolicited = (!is_final).then(|| expected.min(session.parameters.first_burst_length));
-        let size = if writes { first_buffer(self.length, unsolicited, expected)? } else { 0 };
-        let buffer = self.receive_data(Buffer::new(size), 0, is_checked).await?;
+        let unasked = if writes { self.length.max(unsolicited.unwrap_or(0) as usize) } else { 0 };
+        let turned_away = !self.gets_memory(unasked).await;
+        let buffer = if turned_away {
+            self.skip().await?;
+            Buffer::empty()
+        } else {
+            let size = if writes { first_buffer(unasked, expected) } else { 0 };
+            self.receive_data(Buffer::new(size), 0, is_checked).await?
+        };
         if session.tasks(|tasks| tasks.has_tag(command.initiator_task_tag)) {
             self.reject(RejectReason::TASK_IN_PROGRESS);
             if !command.immediate.0 {
@@ -369,6 +389,7 @@ impl Incoming<'_> {
             prepared: None,
             transfer: Transfer::new(self.length as u32, unsolicited),
             buffer,
+            turned_away,
             lent: false,
             growing: false,
             delivered: false,
@@ -413,7 +434,8 @@ impl Incoming<'_> {
             }
             return Ok(());
         }
-        if !has_memory(self.length) {
+        // Short ones are taken whatever is under way, as text is.
+        if self.length > TEXT_SEGMENT_BYTES && !has_memory(self.length) {
             return Err(End::Memory);
         }
         let data = self.receive_data(Buffer::new(self.length), 0, false).await?;
@@ -436,11 +458,7 @@ impl Incoming<'_> {
 
 /// Bytes of the buffer that a write begins with: all of its data when there is memory and the length makes sense,
 /// else what comes unasked; that has to be taken.
-fn first_buffer(immediate: usize, unsolicited: Option<u32>, expected: u32) -> Result<usize, End> {
+fn first_buffer(unasked: usize, expected: u32) -> usize {
     let expected = expected as usize;
-    if expected <= TRANSFER_BYTES && has_memory(expected) {
-        return Ok(expected);
-    }
-    let unasked = immediate.max(unsolicited.unwrap_or(0) as usize);
-    if has_memory(unasked) { Ok(unasked) } else { Err(End::Memory) }
+    if expected <= TRANSFER_BYTES && has_memory(expected) { expected } else { unasked }
 }

@@ -38,6 +38,8 @@ pub struct Task {
     pub transfer: Transfer,
     /// Output data so far; empty while it is lent.
     pub buffer: Buffer,
+    /// There was no memory for what came unasked, which is forgotten: it is to be sent again.
+    pub turned_away: bool,
     /// The buffer is being received into.
     pub lent: bool,
     /// It waits for memory for a larger buffer.

@@ -40,6 +40,11 @@ impl Response {
         Self::data(Buffer::copy_of(bytes.get(..length).unwrap_or(&[])))
     }
 
+    /// BUSY: the initiator is to send the command again.
+    pub fn busy() -> Self {
+        Self { status: Status::Busy, ..Self::good() }
+    }
+
     /// CHECK CONDITION.
     pub fn check_condition(sense: Sense, sense_format: SenseFormat) -> Self {
         Self { status: Status::CheckCondition, sense: Some(sense), sense_format, data_in: Shared::empty() }

@@ -7,7 +7,10 @@ use wire::iscsi::RejectReason;
 
 use super::bed::{BLOCK, play, play_with_file};
 use super::peer::{Joining, Scsi, next, pattern};
-use crate::limits::{BUFFER_BYTES_PER_SHARD, IMMEDIATE_COMMANDS, LOGINS_PER_SHARD};
+use crate::limits::{BUFFER_BYTES_PER_SHARD, IMMEDIATE_COMMANDS, ISCSI_MEMORY_TIME, LOGINS_PER_SHARD};
+
+/// The status of a command that is to be sent again.
+const BUSY: u8 = 0x08;
 
 /// Takes all the memory for requests but `room` bytes.
 fn take_memory(room: usize) -> Vec<Buffer> {
@@ -126,16 +129,44 @@ fn what_waits_for_memory_can_be_aborted() {
 }
 
 #[test]
-fn data_for_which_there_is_no_memory_ends_its_connection_only() {
+fn a_write_with_data_for_which_there_is_no_memory_is_answered_busy_and_its_session_goes_on() {
     play(|bed| async move {
-        let (peer, other) = (bed.log_in_as(1, "").await, bed.log_in_as(2, "").await);
+        let peer = bed.log_in("FirstBurstLength=65536").await;
+        let data = pattern(13, 64 << 10);
         let taken = take_memory(0);
-        peer.command(&Scsi::write(0, 128).with(&vec![1; 32 << 10])).await;
-        peer.ends().await;
-        assert!(bed.logs.has("the memory for data in flight is used up"), "{}", bed.logs.all());
-        other.command(&Scsi::test_unit_ready()).await;
+        // Its number is used up, and what follows waits for its turn.
+        let late = peer.skip_cmd_sn();
+        let behind = peer.command(&Scsi::test_unit_ready()).await;
+        let write = Scsi::write(0, 128).with(&data[..32 << 10]).unsolicited().numbered(late).tagged(77);
+        peer.command(&write).await;
+        let (response, _) = peer.response().await;
+        assert_eq!((response.initiator_task_tag, response.status), (77, BUSY));
+        assert_eq!(response.residual_count, 64 << 10);
+        peer.good(behind).await;
+        // The rest comes all the same, and is forgotten.
+        peer.data_out(77, None, 0, 32 << 10, &data[32 << 10..], true).await;
+        let again = peer.command(&Scsi::write(0, 64).with(&data[..32 << 10])).await;
+        let (response, _) = peer.response().await;
+        assert_eq!((response.initiator_task_tag, response.status), (again, BUSY));
+        peer.is_well().await;
         drop(taken);
-        other.response().await;
+        let tag = peer.command(&Scsi::write(0, 64).with(&data[..32 << 10])).await;
+        peer.good(tag).await;
+        assert_eq!(bed.on_volume(0, 64).await, data[..32 << 10]);
+    });
+}
+
+#[test]
+fn data_that_comes_unasked_waits_a_moment_for_memory() {
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let data = pattern(14, 32 << 10);
+        let taken = take_memory(0);
+        let tag = peer.command(&Scsi::write(0, 64).with(&data)).await;
+        bed.pass(ISCSI_MEMORY_TIME / 2).await;
+        drop(taken);
+        peer.good(tag).await;
+        assert_eq!(bed.on_volume(0, 64).await, data);
     });
 }
 
