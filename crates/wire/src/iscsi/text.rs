@@ -71,9 +71,10 @@ impl<'a> TextPairs<'a> {
     }
 }
 
-/// Key-name of section 6.1: letters, digits, dot, minus, plus, commercial at and underscore.
+/// Key-name of section 6.1: letters, digits, dot, minus, plus, commercial at and underscore; and the number sign, which keys like
+/// `X#NodeArchitecture` (section 13.26) have all the same.
 const fn is_key_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'@' | b'_')
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'+' | b'@' | b'_' | b'#')
 }
 
 impl<'a> Iterator for TextPairs<'a> {

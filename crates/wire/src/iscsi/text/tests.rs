@@ -15,6 +15,11 @@ fn reads_pairs_with_empty_and_odd_values() {
 }
 
 #[test]
+fn public_extension_keys_have_a_number_sign() {
+    assert_eq!(pairs(b"X#NodeArchitecture=a,1\0"), Ok(vec![("X#NodeArchitecture", "a,1")]));
+}
+
+#[test]
 fn padding_counted_as_text_is_passed_over() {
     assert_eq!(pairs(b"A=1\0\0\0B=2\0\0"), Ok(vec![("A", "1"), ("B", "2")]));
 }

@@ -88,6 +88,7 @@ fn every_key_of_the_standard() {
         ("TargetPortalGroupTag=1", "TargetPortalGroupTag=Reject"),
         ("SendTargets=All", "SendTargets=Reject"),
         ("X-com.acme.Speed=9", "X-com.acme.Speed=NotUnderstood"),
+        ("X#NodeArchitecture=acme,1.0", "X#NodeArchitecture=NotUnderstood"),
         ("Whatever=1", "Whatever=NotUnderstood"),
         ("headerdigest=None", "headerdigest=NotUnderstood"),
         // Answers are not answered.
