@@ -115,6 +115,17 @@ impl Portals {
     }
 }
 
+/// How a peer that has reached `local` comes to a portal: one on all addresses by the address that was reached. None when that
+/// leads nowhere: the portal is on all addresses of IPv4, and the peer came over IPv6.
+pub fn reached(portal: SocketAddr, local: SocketAddr) -> Option<SocketAddr> {
+    if !portal.ip().is_unspecified() {
+        return Some(portal);
+    }
+    // A socket of all addresses names one of IPv4 in the form of IPv6, which not every peer can connect to.
+    let local = local.ip().to_canonical();
+    (portal.is_ipv6() || local.is_ipv4()).then(|| SocketAddr::new(local, portal.port()))
+}
+
 impl Kind {
     fn name(self) -> &'static str {
         match self {

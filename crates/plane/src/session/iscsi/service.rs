@@ -23,6 +23,7 @@ use super::text::TextNegotiation;
 use crate::latest::Latest;
 use crate::limits::{CONNECTIONS_PER_SHARD, LOGINS_PER_SHARD};
 use crate::log::trouble;
+use crate::portals::reached;
 use crate::session::notice::{Leaving, What};
 use crate::session::scsi::{LogicalUnit, TargetPort, UnitAttention};
 use crate::session::traffic::{Guest, Ledger, Portal, Traffic, Venue};
@@ -69,13 +70,8 @@ impl Node {
     /// The portals by which a peer that reached `local` can come; a portal that listens on every address is named
     /// by the one that was reached.
     pub fn addresses_for(&self, local: SocketAddr) -> Vec<SocketAddr> {
-        // A socket of all addresses names one of IPv4 in the form of IPv6, which not every initiator can connect to
-        // (RFC 7143 section 13.8: an IPv4 address in dotted decimal).
-        let local = local.ip().to_canonical();
-        let reached = |portal: &SocketAddr| {
-            if portal.ip().is_unspecified() { SocketAddr::new(local, portal.port()) } else { *portal }
-        };
-        self.portals.get().iter().map(reached).collect()
+        // RFC 7143 section 13.8 has an IPv4 address in dotted decimal.
+        self.portals.get().iter().filter_map(|portal| reached(*portal, local)).collect()
     }
 }
 

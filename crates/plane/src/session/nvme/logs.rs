@@ -20,9 +20,11 @@ use super::controller::Controller;
 use super::counters::{Totals, data_units};
 use super::identify::ANA_GROUP;
 use super::link::Kind;
+use super::node::Node;
 use super::service::Service;
 use super::subsystem::Subsystem;
 use crate::limits::{NVME_ERROR_ENTRIES, TRANSFER_BYTES};
+use crate::portals::reached;
 use crate::shard::Shard;
 
 /// Room temperature, in kelvin: what a node without a sensor reports.
@@ -42,7 +44,10 @@ pub async fn get(controller: &Controller, command: &Command) -> Result<Outcome, 
         return Err(Status::DATA_SGL_LENGTH_INVALID.do_not_retry());
     }
     let page = match (&controller.link.kind(), get.page) {
-        (Kind::Discovery, LogPage::DISCOVERY) => discovery(controller),
+        (Kind::Discovery, LogPage::DISCOVERY) => {
+            let local = controller.admin().and_then(|admin| admin.connection.local());
+            discovery(&controller.node, &controller.link.host, local)
+        }
         (_, LogPage::SUPPORTED_LOG_PAGES) => supported(controller),
         (Kind::Io(_), LogPage::ERROR) => errors(controller),
         // There is none for a namespace of its own (LPA).
@@ -182,13 +187,12 @@ fn ana(subsystem: &Subsystem, groups_only: bool) -> Vec<u8> {
     page
 }
 
-/// The discovery log page: this service itself, then every subsystem that the host may use, at every portal.
-fn discovery(controller: &Controller) -> Vec<u8> {
-    let node = &controller.node;
-    let local = controller.admin().and_then(|admin| admin.connection.local());
+/// The discovery log page: this service itself, then every subsystem that the host may use, at every portal by which one that
+/// has reached `local` can come.
+pub(super) fn discovery(node: &Node, host: &str, local: Option<SocketAddr>) -> Vec<u8> {
     let reach = |portal: &SocketAddr| match local {
-        Some(local) if portal.ip().is_unspecified() => SocketAddr::new(local.ip(), portal.port()),
-        _ => *portal,
+        Some(local) => reached(*portal, local),
+        None => Some(*portal),
     };
     // Before the entries: what changes while they are gathered gives this page an old number, and is read again.
     let genctr = node.generation();
@@ -196,19 +200,21 @@ fn discovery(controller: &Controller) -> Vec<u8> {
     let places = node.places();
     let (io, discovery) = (&places.io, &places.discovery);
     for (index, portal) in discovery.iter().chain(io).enumerate() {
+        let Some(portal) = reach(portal) else { continue };
         let kind = DiscoveryType::CURRENT_DISCOVERY;
         let flags = EntryFlags::DUPLICATE_INFORMATION | EntryFlags::PERSISTENT_CONNECTIONS;
-        entries.push(entry(DISCOVERY_NQN, reach(portal), index, kind, flags));
+        entries.push(entry(DISCOVERY_NQN, portal, index, kind, flags));
     }
     for (index, portal) in places.referrals.iter().enumerate() {
         let (port, kind) = (discovery.len() + io.len() + index, DiscoveryType::REFERRAL);
         entries.push(entry(DISCOVERY_NQN, *portal, port, kind, EntryFlags::empty()));
     }
     let subsystems = node.subsystems();
-    for subsystem in subsystems.iter().filter(|subsystem| subsystem.admits(&controller.link.host)) {
+    for subsystem in subsystems.iter().filter(|subsystem| subsystem.admits(host)) {
         for (index, portal) in io.iter().enumerate() {
             let (port, kind) = (discovery.len() + index, DiscoveryType::NVM);
-            entries.push(entry(&subsystem.nqn, reach(portal), port, kind, EntryFlags::empty()));
+            let Some(portal) = reach(portal) else { continue };
+            entries.push(entry(&subsystem.nqn, portal, port, kind, EntryFlags::empty()));
         }
     }
     let mut header = [0; DiscoveryHeader::LENGTH];

@@ -261,3 +261,13 @@ fn who_came_over_ipv4_to_a_portal_of_all_addresses_is_told_an_ipv4_address() {
         assert_eq!(node.addresses_for(reached.parse().unwrap()), told);
     }
 }
+
+#[test]
+fn a_portal_on_all_addresses_of_ipv4_is_not_told_to_who_came_over_ipv6() {
+    let never = Duration::from_secs(3600);
+    let options = IscsiOptions { nop_interval: never, nop_timeout: never };
+    let node = Node::new(Targets::new(Vec::new(), Authentication::None), options);
+    let six: SocketAddr = "[2001:db8::1]:3261".parse().unwrap();
+    node.set_portals(vec!["0.0.0.0:3260".parse().unwrap(), six]);
+    assert_eq!(node.addresses_for(six), [six]);
+}

@@ -15,6 +15,8 @@ use wire::nvme::{CNTLID_DYNAMIC, DISCOVERY_NQN, SglDescriptor, Status};
 
 use super::bed::{Bed, PRIVATE, SHARED, SUBSYSTEM, play};
 use super::host::{Host, Received, identity};
+use crate::session::nvme::logs::discovery as discovery_page;
+use crate::session::nvme::{Node, Places, Subsystem};
 
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
 
@@ -167,4 +169,27 @@ fn who_has_not_asked_is_not_told() {
         host.is_silent(Duration::from_secs(1)).await;
         assert_eq!(page(&host).await.1.len(), 3, "the service itself and a referral");
     });
+}
+
+#[test]
+fn a_host_is_told_of_portals_on_all_addresses_as_it_can_reach_them() {
+    let subsystem = std::sync::Arc::new(Subsystem::new(SUBSYSTEM, [1; 16]));
+    let node = Node::new(vec![subsystem]);
+    let places = |list: &[&str]| list.iter().map(|portal| portal.parse().unwrap()).collect();
+    node.set_places(Places { io: places(&["[::]:4420", "0.0.0.0:4421"]), ..Places::default() });
+    let told = |local: &str| {
+        let page = discovery_page(&node, "host", Some(local.parse().unwrap()));
+        let (entries, _) = page[1024..].as_chunks();
+        let entries = entries.iter().map(DiscoveryEntry::decode);
+        let text = |entry: DiscoveryEntry| {
+            let at = format!("{} {}", entry.traddr.as_str().unwrap(), entry.trsvcid.as_str().unwrap());
+            (entry.adrfam, at)
+        };
+        entries.filter(|entry| entry.subtype == DiscoveryType::NVM).map(text).collect::<Vec<_>>()
+    };
+    let (four, six) = (AddressFamily::IPV4, AddressFamily::IPV6);
+    let both = [(four, "192.0.2.1 4420".to_owned()), (four, "192.0.2.1 4421".to_owned())];
+    assert_eq!(told("[::ffff:192.0.2.1]:4420"), both);
+    assert_eq!(told("192.0.2.1:4421"), both);
+    assert_eq!(told("[2001:db8::1]:4420"), [(six, "2001:db8::1 4420".to_owned())], "IPv4 is not heard there");
 }
