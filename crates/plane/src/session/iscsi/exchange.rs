@@ -78,6 +78,9 @@ impl Session {
     pub fn log_out(self: &Rc<Self>, connection: &Rc<Connection>, header: &LogoutRequest, numbered: bool) {
         // At once: what came in one piece with the logout is not to be taken either.
         connection.logged_out.set(connection.logged_out.get() || ends_its_own(connection, header));
+        if header.reason == LogoutReason::CLOSE_SESSION {
+            self.set_logged_out();
+        }
         let (session, connection, header) = (self.clone(), connection.clone(), *header);
         self.shard.ring().spawn_later(async move {
             let code = session.end_for_logout(&connection, &header).await;

@@ -295,6 +295,10 @@ impl Service {
         if let Some(old) = session.connection(cid) {
             session.end_alone(&old, "reinstated by a new connection").await;
         }
+        // That may have taken long.
+        if session.is_closing() {
+            return Err(LoginStatus::SESSION_DOES_NOT_EXIST);
+        }
         Ok((claim, session.numbers()))
     }
 

@@ -75,6 +75,8 @@ pub struct Session {
     state: RefCell<State>,
     changed: Notify,
     closing: Cell<bool>,
+    /// Its initiator has logged it out, as a whole.
+    logged_out: Cell<bool>,
     over: Cell<bool>,
     /// How and why it ends, once that is known.
     leaving: RefCell<Option<(Leaving, String)>>,
@@ -108,6 +110,7 @@ impl Session {
             state: RefCell::new(state),
             changed: Notify::new(),
             closing: Cell::new(false),
+            logged_out: Cell::new(false),
             over: Cell::new(false),
             leaving: RefCell::default(),
             from: Cell::new(None),
@@ -280,7 +283,8 @@ impl Session {
         self.state.borrow_mut().connections.retain(|other| !Rc::ptr_eq(other, connection));
         self.changed.notify();
         self.abort(|task| Rc::ptr_eq(&task.connection, connection)).await;
-        if !alone || self.is_deserted() {
+        let is_last = self.is_deserted() || self.logged_out.get() && self.connection_count() == 0;
+        if !alone || is_last {
             self.close("another connection of the session was lost").await;
         }
     }
@@ -306,14 +310,20 @@ impl Session {
         }
         let state = self.state.borrow();
         let stays = |other: &Rc<Connection>| !Rc::ptr_eq(other, connection);
-        if state.promised == 0 && !state.connections.iter().any(stays) {
+        let comes = state.promised > 0 && !self.logged_out.get();
+        if !comes && !state.connections.iter().any(stays) {
             self.leave(Leaving::Orderly, "");
         }
     }
 
-    /// Whether it is coming to its end.
+    /// Whether it is coming to its end: no connection comes to it any more, not even one that is logging in.
     pub fn is_closing(&self) -> bool {
-        self.closing.get()
+        self.closing.get() || self.logged_out.get()
+    }
+
+    /// Its initiator has logged it out, as a whole.
+    pub fn set_logged_out(&self) {
+        self.logged_out.set(true);
     }
 
     /// Ends the session: every connection, every task. At the end nothing of it is under way any more, and it has

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use wire::iscsi::{
-    AsyncEvent, Immediate, InitiatorPdu, LogoutReason as Reason, LogoutRequest, LogoutResponseCode as Code,
-    TargetPdu,
+    AsyncEvent, Immediate, InitiatorPdu, LoginStatus, LogoutReason as Reason, LogoutRequest,
+    LogoutResponseCode as Code, TargetPdu,
 };
 
 use super::bed::{BLOCK, Bed, play, play_with_file};
-use super::peer::{Peer, Scsi, next};
+use super::peer::{Joining, Peer, Scsi, next};
 
 fn asked(peer: &Peer, reason: Reason, cid: u16, immediate: bool) -> InitiatorPdu {
     InitiatorPdu::LogoutRequest(LogoutRequest {
@@ -77,6 +77,30 @@ fn the_logout_of_a_session_with_several_connections_is_answered() {
         bed.release();
         assert_eq!(next!(two, LogoutResponse).0.response, Code::CLOSED_SUCCESSFULLY);
         assert_eq!(two.ends().await, []);
+        bed.settle().await;
+        assert_eq!(bed.session_count(), 0);
+    });
+}
+
+#[test]
+fn a_connection_that_is_logging_in_does_not_keep_a_session_that_is_logged_out() {
+    play_with_file(|bed| async move {
+        let one = bed.log_in("").await;
+        let two = one.join(1).await.unwrap();
+        bed.stall();
+        two.command(&Scsi::write(0, 1).with(&[1; BLOCK])).await;
+        two.is_well().await;
+        // It takes the place of the second connection, and waits for the write of that.
+        let three = bed.connect().await;
+        three.be_of(&one);
+        three.ask_to_log_in(Joining { tsih: one.tsih(), cid: 1, ..Joining::default() }).await;
+        assert_eq!(two.ends().await, []);
+        ask(&one, Reason::CLOSE_SESSION, 0, true).await;
+        bed.settle().await;
+        bed.release();
+        assert_eq!(next!(one, LogoutResponse).0.response, Code::CLOSED_SUCCESSFULLY);
+        assert_eq!(one.ends().await, []);
+        assert_eq!(three.logged_in().await, Err(LoginStatus::SESSION_DOES_NOT_EXIST));
         bed.settle().await;
         assert_eq!(bed.session_count(), 0);
     });
