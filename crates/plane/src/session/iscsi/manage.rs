@@ -20,6 +20,10 @@ use crate::session::scsi::UnitAttention;
 /// How long the answer to a reset that ends all connections may take to go out.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
+/// How long a function waits for what is numbered before it. What does not come in this time was never sent, and initiators give
+/// up on a function that is not answered within 15 seconds.
+pub(super) const CATCH_UP: Duration = Duration::from_secs(5);
+
 /// Whether both name the same logical unit, in whatever form.
 fn is_same(one: Lun, other: Lun) -> bool {
     one == other || one.index().is_some_and(|index| other.index() == Some(index))
@@ -91,7 +95,10 @@ impl Session {
                 | Function::TARGET_COLD_RESET
         );
         if ends_several {
-            self.catch_up(request.cmd_sn).await;
+            let caught_up = self.catch_up(request.cmd_sn);
+            if self.shard.ring().timeout(CATCH_UP, caught_up).await.is_none() {
+                return Code::FUNCTION_REJECTED;
+            }
         }
         match request.function {
             Function::ABORT_TASK => self.abort_task(request).await,

@@ -10,6 +10,7 @@ use wire::iscsi::{
 use super::bed::{BLOCK, OTHER_TARGET, play, play_with_file};
 use super::peer::{Joining, Scsi, next};
 use crate::limits::{SEND_QUEUE_BYTES, TRANSFER_BYTES};
+use crate::session::iscsi::manage::CATCH_UP;
 
 /// No `RefCmdSN`: none that is in the window.
 const NONE: SerialNumber = SerialNumber(0);
@@ -401,4 +402,24 @@ fn an_immediate_function_is_answered_after_what_was_numbered_before_it() {
             assert_eq!(next!(one, TaskManagementResponse).0.response, Code::FUNCTION_COMPLETE);
         });
     }
+}
+
+#[test]
+fn a_function_does_not_wait_for_ever_for_a_number_that_never_comes() {
+    play(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes").await;
+        let tag = peer.command(&Scsi::write(0, 1)).await;
+        let (request, _) = next!(peer, R2t);
+        let never = peer.skip_cmd_sn();
+        peer.manage(Function::LOGICAL_UNIT_RESET, 0, NONE).await;
+        bed.pass(CATCH_UP * 2).await;
+        assert_eq!(next!(peer, TaskManagementResponse).0.response, Code::FUNCTION_REJECTED);
+        // Nothing was done, and all goes on.
+        peer.answer(&request, &[1; BLOCK]).await;
+        peer.good(tag).await;
+        peer.command(&Scsi::test_unit_ready().numbered(never).tagged(99)).await;
+        peer.good(99).await;
+        assert_eq!(peer.managed(Function::LOGICAL_UNIT_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+        peer.take_attention(0x29).await;
+    });
 }
