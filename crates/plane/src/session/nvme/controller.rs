@@ -257,7 +257,7 @@ impl Controller {
         let cntlid = self.link.cntlid;
         let abort = move |shard: Rc<Shard>| async move {
             match Service::queue_on(&shard, cntlid, sqid, seat.token) {
-                Some(queue) => shard.ring().timeout(ABORT_TIME, queue.abort(cid)).await == Some(true),
+                Some(queue) => queue.abort(cid, ABORT_TIME).await,
                 None => false,
             }
         };

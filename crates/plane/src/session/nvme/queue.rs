@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ring::{Buffer, Instant, Notify, Room, Soon};
 use wire::nvme::admin::Opcode;
@@ -525,7 +526,7 @@ impl Queue {
                 self.finish(partner, Outcome::failed(failed));
             }
         }
-        let aborted = slot.aborted && slot.command.opcode != fabrics::OPCODE;
+        let aborted = slot.aborts > 0 && slot.command.opcode != fabrics::OPCODE;
         let outcome = if aborted { Outcome::failed(Status::COMMAND_ABORT_REQUESTED) } else { outcome };
         if outcome.status != Status::SUCCESSFUL_COMPLETION {
             self.note_failure(&slot.command, outcome.status);
@@ -576,19 +577,24 @@ impl Queue {
     }
 
     /// Aborts the command `cid`: what waits for data ends at once, what runs is waited for, because a write that still
-    /// came after its abort could overwrite newer data. False when there is no such command.
-    pub async fn abort(&self, cid: u16) -> bool {
+    /// came after its abort could overwrite newer data. False when there is no such command, or when it does not end in
+    /// this time: then it ends as if nobody had wanted it to.
+    pub async fn abort(&self, cid: u16, time: Duration) -> bool {
         let Some(id) = self.slots.borrow().find(cid) else { return false };
         let running = self.slot(id, |slot| {
-            slot.aborted = true;
+            slot.aborts += 1;
             slot.running
         });
         if running == Some(false) {
             self.finish(id, Outcome::failed(Status::COMMAND_ABORT_REQUESTED));
             return true;
         }
-        self.changed.until(|| self.slots.borrow_mut().get(id).is_none().then_some(())).await;
-        true
+        let end = self.changed.until(|| self.slots.borrow_mut().get(id).is_none().then_some(()));
+        let is_over = self.shard.ring().timeout(time, end).await.is_some();
+        if !is_over {
+            self.slot(id, |slot| slot.aborts -= 1);
+        }
+        is_over
     }
 
     /// Waits until no command of the queue is with a volume any more. What waits for data is forgotten.

@@ -23,8 +23,8 @@ pub struct Slot {
     pub ready: bool,
     /// It is with the volume or the controller.
     pub running: bool,
-    /// An Abort command wants it to end.
-    pub aborted: bool,
+    /// Abort commands that wait for its end.
+    pub aborts: u32,
     /// It counts as in flight; of the admin queue none does.
     _pending: Option<Pending>,
 }
@@ -41,7 +41,7 @@ impl Slot {
             partner: None,
             ready: false,
             running: false,
-            aborted: false,
+            aborts: 0,
             _pending: pending,
         }
     }

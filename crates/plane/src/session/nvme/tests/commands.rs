@@ -151,6 +151,25 @@ fn an_abort_of_what_is_with_the_disk_waits_for_it_and_says_so_when_that_takes_to
 }
 
 #[test]
+fn a_command_that_was_said_not_to_be_aborted_ends_as_it_would_have() {
+    play_with_file(|bed| async move {
+        let (admin, host) = queue(&bed).await;
+        bed.stall();
+        let cid = host.blocks(Opcode::WRITE, 0, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        bed.pass(Duration::from_millis(100)).await;
+        admin.capsule(Abort { sqid: 1, cid }.command(admin.next_cid()), &[]).await;
+        let completion = match admin.next_within(Duration::from_secs(15)).await {
+            super::host::Received::Completed(completion) => completion,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(completion.result, Abort::result(false), "it is not aborted");
+        bed.release();
+        let ended = host.completed().await;
+        assert_eq!((ended.cid, ended.status), (cid, DONE));
+    });
+}
+
+#[test]
 fn an_aborted_half_takes_the_other_half_with_it() {
     play(|bed| async move {
         let failed = Status::COMMAND_ABORTED_DUE_TO_FAILED_FUSED_COMMAND;
