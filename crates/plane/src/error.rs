@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Failed,
     /// The request was given up before it was begun.
     Aborted,
+    /// The same, by who had asked for it: nobody has to know.
+    GivenUp,
 }
 
 /// A failure of one request.
@@ -66,6 +68,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::NoSpace => "no space left",
             ErrorKind::Failed => "the disk has failed",
             ErrorKind::Aborted => "aborted",
+            ErrorKind::GivenUp => "given up",
         })
     }
 }

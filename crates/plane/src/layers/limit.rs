@@ -4,12 +4,16 @@
 //! came evenly, and runs ahead of the real one by the cost of every request that is let in. A request waits until the clock is
 //! no further ahead than `BURST`. One number for all cores, and nobody has to fill a bucket.
 
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ring::{Instant, Ring};
 
+use crate::error::{Error, ErrorKind};
 use crate::layers::{Layer, Next};
 use crate::request::{Io, Request, Verb};
 
@@ -19,6 +23,26 @@ const BURST: Duration = Duration::from_millis(100);
 
 /// How often those who wait look whether they still have to.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Its name in a stack.
+pub(crate) const NAME: &str = "limit";
+
+thread_local! {
+    /// Nobody wants what is being polled any more.
+    static IS_GIVEN_UP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Carries out `work`. What of it waits within a limit when nobody wants it any more fails there, and is not begun.
+pub(crate) async fn while_wanted<T>(is_wanted: impl Fn() -> bool, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        let outer = IS_GIVEN_UP.replace(!is_wanted());
+        let result = work.as_mut().poll(context);
+        IS_GIVEN_UP.set(outer);
+        result
+    })
+    .await
+}
 
 /// What a volume may do. `None` bounds nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +77,12 @@ impl Clock {
                 Err(other) => seen = other,
             }
         }
+    }
+
+    /// Takes `cost` out again: whoever it was for does not come.
+    fn give_back(&self, cost: u64) {
+        let back = |seen: u64| Some(seen.saturating_sub(cost));
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, back).ok();
     }
 }
 
@@ -114,25 +144,26 @@ impl Drop for OpenLimits {
 }
 
 impl Limit {
-    /// When a request may go on.
-    fn due(&self, request: &Request) -> Instant {
-        let now = self.ring.now();
+    /// What a request costs on the clocks of requests and of bytes, in nanoseconds; nothing where nothing is bounded.
+    fn costs(&self, request: &Request) -> [Option<u64>; 2] {
         let cost = |rate: u64, amount: u64| {
             let nanos = u128::from(amount) * 1_000_000_000 / u128::from(rate.max(1));
             u64::try_from(nanos).unwrap_or(u64::MAX)
         };
-        let mut due = now;
-        if let Some(iops) = self.limits.iops {
-            due = due.max(self.clocks.requests.take(now, cost(iops, 1)));
-        }
-        if let (Some(rate), Verb::Read | Verb::Write) = (self.limits.bytes_per_second, request.verb) {
-            due = due.max(self.clocks.bytes.take(now, cost(rate, request.extent.length)));
-        }
-        due
+        let moves = matches!(request.verb, Verb::Read | Verb::Write);
+        let bytes = self.limits.bytes_per_second.filter(|_| moves);
+        [self.limits.iops.map(|rate| cost(rate, 1)), bytes.map(|rate| cost(rate, request.extent.length))]
+    }
+
+    /// The clocks, each with what a request costs there.
+    fn charges(&self, costs: [Option<u64>; 2]) -> impl Iterator<Item = (&Clock, u64)> {
+        let clocks = [&self.clocks.requests, &self.clocks.bytes];
+        clocks.into_iter().zip(costs).filter_map(|(clock, cost)| Some((clock, cost?)))
     }
 
     fn pass<'a>(&'a self, request: Request, next: Next<'a>) -> Io<'a> {
-        let due = self.due(&request);
+        let (now, costs) = (self.ring.now(), self.costs(&request));
+        let due = self.charges(costs).map(|(clock, cost)| clock.take(now, cost)).fold(now, Instant::max);
         if due <= self.ring.now() {
             return next.submit(request);
         }
@@ -140,6 +171,10 @@ impl Limit {
             let waits = |now: &Instant| *now < due && !self.clocks.open.load(Ordering::Relaxed);
             while let Some(now) = Some(self.ring.now()).filter(waits) {
                 self.ring.sleep_until(due.min(now + LOOK)).await;
+                if IS_GIVEN_UP.get() {
+                    self.charges(costs).for_each(|(clock, cost)| clock.give_back(cost));
+                    return request.failed(Error::new(ErrorKind::GivenUp, "waiting within a limit"));
+                }
             }
             next.submit(request).await
         })
@@ -148,7 +183,7 @@ impl Limit {
 
 impl Layer for Limit {
     fn name(&self) -> &'static str {
-        "limit"
+        NAME
     }
 
     fn read<'a>(&'a self, request: Request, next: Next<'a>) -> Io<'a> {

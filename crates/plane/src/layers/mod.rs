@@ -14,6 +14,7 @@ pub use delay::{Delay, Order, Spindle, Spinning, SpinningDisk, SpinningDiskError
 pub use fault::{Fault, Faults};
 pub use follow::{Alike, Followed};
 pub use layer::Layer;
+pub(crate) use limit::while_wanted;
 pub use limit::{Limit, Limited, Limits, OpenLimits};
 pub use passthrough::Passthrough;
 pub use stack::{Next, Spent, Stack};

@@ -80,6 +80,11 @@ impl Stack {
         self.levels.is_empty() && self.disk.is_prompt()
     }
 
+    /// Whether requests wait for their turn within limits.
+    pub fn is_limited(&self) -> bool {
+        self.levels.iter().any(|level| level.layer.name() == super::limit::NAME)
+    }
+
     /// Writes these pieces to `extent` at once, where a disk without layers can: they are there when what it gives is dropped.
     /// The hop's checks are made; `None`: nothing was written, and a request will do it or tell why not.
     pub fn absorb(&self, extent: Extent, pieces: &[&[u8]]) -> Option<Writing> {

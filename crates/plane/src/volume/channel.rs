@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ring::{Instant, Notify, Ring, Shared, Soon, Writing};
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::layers::Stack;
 use crate::limits::EXPECTED_BYTES;
 use crate::meter::Meter;
@@ -25,6 +25,7 @@ pub struct Channel {
     stack: RefCell<Rc<Stack>>,
     geometry: Cell<Geometry>,
     is_prompt: Cell<bool>,
+    is_limited: Cell<bool>,
     /// The stack that is to come.
     next: RefCell<Option<Stack>>,
     ring: Ring,
@@ -86,12 +87,14 @@ impl Channel {
     /// `index`: the volume's place in [`Shard::volumes`].
     pub fn new(index: usize, volume: Arc<Volume>, stack: Stack) -> Channel {
         let (ring, geometry, is_prompt) = (stack.ring().clone(), stack.geometry(), stack.is_prompt());
+        let is_limited = Cell::new(stack.is_limited());
         Channel {
             index,
             volume,
             stack: RefCell::new(Rc::new(stack)),
             geometry: Cell::new(geometry),
             is_prompt: Cell::new(is_prompt),
+            is_limited,
             next: RefCell::default(),
             ring,
             meter: Meter::default(),
@@ -135,6 +138,7 @@ impl Channel {
         let Some(stack) = self.next.take().filter(|_| takes) else { return };
         self.geometry.set(stack.geometry());
         self.is_prompt.set(stack.is_prompt());
+        self.is_limited.set(stack.is_limited());
         self.stack.replace(Rc::new(stack));
     }
 
@@ -163,6 +167,11 @@ impl Channel {
     /// Whether [`Channel::absorb`] and [`Channel::lend`] are worth a try: a disk in RAM without layers.
     pub fn is_prompt(&self) -> bool {
         self.is_prompt.get()
+    }
+
+    /// Whether requests wait for their turn within limits; who may give them up says so by [`crate::layers::while_wanted`].
+    pub fn is_limited(&self) -> bool {
+        self.is_limited.get()
     }
 
     /// Writes these pieces to `extent`, if the disk can and nobody has the extent exclusively: they are there when what it gives
@@ -196,7 +205,8 @@ impl Channel {
             request.flags |= Flags::TRACED;
         }
         let completion = stack.submit(request).await;
-        self.meter.done(verb, bytes, begun, self.ring.turn_time(), completion.result.is_err());
+        let failed = completion.result.as_ref().is_err_and(|error| error.kind() != ErrorKind::GivenUp);
+        self.meter.done(verb, bytes, begun, self.ring.turn_time(), failed);
         completion
     }
 

@@ -13,6 +13,7 @@ use super::session::Session;
 use super::tasks::TaskId;
 use super::transfer::TransferError;
 use super::window::CommandWindow;
+use crate::layers::while_wanted;
 use crate::limits::SEND_QUEUE_BYTES;
 use crate::memory_gate::{POLL, has_memory, wait_for_memory};
 use crate::request::Verb;
@@ -137,7 +138,13 @@ impl Session {
             if !session.set_running(id) {
                 return;
             }
-            let response = attached.unit.execute(&attached.nexus, prepared, buffer).await;
+            let work = attached.unit.execute(&attached.nexus, prepared, buffer);
+            let response = if attached.unit.is_limited() {
+                // Apart, so that the future of all others stays small.
+                Box::pin(while_wanted(|| !session.is_aborted(id), work)).await
+            } else {
+                work.await
+            };
             if let Some(verb) = prepared.verb() {
                 let failed = response.sense.is_some();
                 let bytes = wanted.max(response.data_in.len()) as u64;
@@ -149,6 +156,10 @@ impl Session {
 
     fn is_wanted(&self, id: TaskId) -> bool {
         self.tasks(|tasks| tasks.get(id).is_some())
+    }
+
+    fn is_aborted(&self, id: TaskId) -> bool {
+        self.tasks(|tasks| tasks.get(id).is_none_or(|task| task.aborted))
     }
 
     fn set_running(&self, id: TaskId) -> bool {

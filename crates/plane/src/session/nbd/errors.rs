@@ -14,7 +14,7 @@ pub fn errno(kind: ErrorKind) -> Refused {
         ErrorKind::Write => Refused::new(Errno::EIO, "these bytes cannot be written"),
         ErrorKind::NoSpace => Refused::new(Errno::ENOSPC, "there is no space left"),
         ErrorKind::Failed => Refused::new(Errno::EIO, "the disk has failed"),
-        ErrorKind::Aborted => Refused::new(Errno::EIO, "the request was given up"),
+        ErrorKind::Aborted | ErrorKind::GivenUp => Refused::new(Errno::EIO, "the request was given up"),
     }
 }
 

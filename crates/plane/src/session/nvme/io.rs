@@ -61,6 +61,11 @@ pub fn is_prompt_write(command: &Command, channels: &Channels) -> bool {
         && channel(channels, command.nsid).is_ok_and(|channel| channel.is_prompt())
 }
 
+/// Whether a command waits for its turn within the limits of its volume.
+pub fn is_limited(command: &Command, channels: &Channels) -> bool {
+    channel(channels, command.nsid).is_ok_and(|channel| channel.is_limited())
+}
+
 /// Where a Read, or a Write with all of its data, of which `came` bytes came with it, goes to that may wait for nothing and
 /// need no copy.
 pub fn prompt<'a>(

@@ -18,6 +18,7 @@ use super::counters::Counters;
 use super::io::{self, Channels};
 use super::link::Link;
 use super::slots::{Full, Slot, SlotId, Slots};
+use crate::layers::while_wanted;
 use crate::limits::{NVME_MAXH2CDATA, NVME_MEMORY_TIME, RECEIVE_STALL, SEND_QUEUE_BYTES, TRANSFER_BYTES};
 use crate::memory_gate::{has_memory, wait_for_memory};
 use crate::request::Verb;
@@ -462,7 +463,13 @@ impl Queue {
                 }
                 Role::Io(namespaces) => {
                     let _promise = queue.promise(io::input(&command)).await;
-                    let outcome = io::execute(&queue, namespaces, &command, buffer).await;
+                    let work = io::execute(&queue, namespaces, &command, buffer);
+                    let outcome = if io::is_limited(&command, &namespaces.channels.borrow()) {
+                        // Apart, so that the future of all others stays small.
+                        Box::pin(while_wanted(|| queue.wants(id), work)).await
+                    } else {
+                        work.await
+                    };
                     if let Some(verb) = io::verb(&command) {
                         queue.count(verb, command.sgl.length.into(), begun, &outcome);
                     }
@@ -480,13 +487,18 @@ impl Queue {
         let (queue, begun) = (self.clone(), self.shard.ring().turn_time());
         self.shard.ring().spawn(async move {
             let Role::Io(namespaces) = &queue.role else { return };
-            let (one, two) =
-                io::compare_and_write(&queue, namespaces, (&compare, &expected), (&write, data)).await;
+            let work = io::compare_and_write(&queue, namespaces, (&compare, &expected), (&write, data));
+            let (one, two) = while_wanted(|| queue.wants(first) && queue.wants(second), work).await;
             let bytes = u64::from(compare.sgl.length) + u64::from(write.sgl.length);
             queue.count(Verb::Write, bytes, begun, &two);
             queue.finish(first, one);
             queue.finish(second, two);
         });
+    }
+
+    /// Whether the host still wants the end of a command.
+    fn wants(&self, id: SlotId) -> bool {
+        self.is_open() && self.slot(id, |slot| slot.aborts == 0) == Some(true)
     }
 
     /// A command has ended that began at `begun`.

@@ -22,7 +22,9 @@ fn sense(kind: ErrorKind, lba: u64) -> Sense {
         // SBC-4 section 4.7.3.6: what a thin provisioned unit says when its pool is full.
         ErrorKind::NoSpace => protect(AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT),
         ErrorKind::Failed => Sense::new(SenseKey::HardwareError, AdditionalSense::INTERNAL_TARGET_FAILURE),
-        ErrorKind::Aborted => Sense::aborted_command(AdditionalSense::IO_PROCESS_TERMINATED),
+        ErrorKind::Aborted | ErrorKind::GivenUp => {
+            Sense::aborted_command(AdditionalSense::IO_PROCESS_TERMINATED)
+        }
     }
 }
 
@@ -43,6 +45,9 @@ impl Failures {
 
     /// Logs the failure of a command named `command` and translates it.
     pub(super) fn sense(&self, error: &Error, command: &'static str, lba: u64) -> Sense {
+        if error.kind() == ErrorKind::GivenUp {
+            return sense(error.kind(), lba);
+        }
         let now = self.ring.now();
         if now.since(self.second.get()) >= Duration::from_secs(1) {
             self.second.set(now);

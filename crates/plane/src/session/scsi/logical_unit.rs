@@ -80,6 +80,11 @@ impl LogicalUnit {
         &self.serial
     }
 
+    /// Whether commands wait for their turn within the limits of the volume.
+    pub fn is_limited(&self) -> bool {
+        self.channel.is_limited()
+    }
+
     /// CHECK CONDITION in the sense format that is set.
     pub fn refuse(&self, sense: Sense) -> Response {
         Response::check_condition(sense, self.unit.sense_format())

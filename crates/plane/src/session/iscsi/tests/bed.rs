@@ -42,6 +42,8 @@ pub struct Stage {
     /// Of each core.
     pub receive_buffers: u16,
     pub file: bool,
+    /// What the volume may do.
+    pub limits: Limits,
 }
 
 impl Stage {
@@ -55,6 +57,7 @@ impl Stage {
             options: IscsiOptions { nop_interval: never, nop_timeout: never },
             receive_buffers: Options::default().receive_buffers,
             file: false,
+            limits: Limits::default(),
         }
     }
 
@@ -81,7 +84,7 @@ impl Stage {
         let options = Options { receive_buffers: self.receive_buffers, ..Options::default() };
         let reactors = [node.reactor_with(&options), node.reactor_with(&options)];
         let ring = reactors[0].ring().clone();
-        let plan = plan(self.file, self.options);
+        let plan = plan(self.file, self.limits, self.options);
         let (prepared, locks) =
             world.block_on(&reactors[0], async move { prepare(&ring, plan).await.unwrap() }).unwrap();
         let (peers, mails) = Peers::new(reactors.len());
@@ -119,14 +122,14 @@ impl Stage {
     }
 }
 
-fn plan(file: bool, iscsi: IscsiOptions) -> Plan {
+fn plan(file: bool, limits: Limits, iscsi: IscsiOptions) -> Plan {
     let volume = |name: &str, id| VolumeOptions {
         name: name.into(),
         id: [id; 16],
         bytes: BLOCKS * BLOCK as u64,
         block_size: BLOCK as u32,
         backing: if file && id == 1 { Backing::File(PathBuf::from(FILE)) } else { Backing::Memory },
-        limits: Limits::default(),
+        limits: if id == 1 { limits } else { Limits::default() },
         may_grow: false,
         faults: None,
     };

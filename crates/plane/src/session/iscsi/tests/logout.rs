@@ -9,8 +9,10 @@ use wire::iscsi::{
     LogoutResponseCode as Code, TargetPdu,
 };
 
-use super::bed::{BLOCK, Bed, play, play_with_file};
+use super::bed::{BLOCK, Bed, Stage, play, play_with_file};
 use super::peer::{Joining, Peer, Scsi, next};
+use crate::limits::DRAIN_TIME;
+use crate::volume::Limits;
 
 fn asked(peer: &Peer, reason: Reason, cid: u16, immediate: bool) -> InitiatorPdu {
     InitiatorPdu::LogoutRequest(LogoutRequest {
@@ -228,5 +230,23 @@ fn a_node_drains_in_time_whatever_its_initiators_do() {
         assert_eq!((done.get(), bed.session_count()), (2, 0));
         busy.ends().await;
         deaf.ends().await;
+    });
+}
+
+#[test]
+fn a_node_drains_in_time_whatever_waits_within_a_limit() {
+    // Each request takes more than four minutes.
+    let limits = Limits { iops: None, bytes_per_second: Some(2) };
+    let stage = Stage { limits, ..Stage::new() };
+    stage.play(|bed| async move {
+        let peer = bed.log_in("").await;
+        peer.write(0, &[1; BLOCK]).await;
+        for lba in 1..4 {
+            peer.command(&Scsi::write(lba, 1).with(&[1; BLOCK])).await;
+        }
+        bed.settle().await;
+        let done = drain(&bed, Duration::from_secs(1));
+        bed.pass(DRAIN_TIME / 2).await;
+        assert_eq!((done.get(), bed.session_count()), (2, 0));
     });
 }

@@ -7,10 +7,11 @@ use wire::iscsi::{
     TaskManagementFunction as Function, TaskManagementRequest, TaskManagementResponseCode as Code,
 };
 
-use super::bed::{BLOCK, OTHER_TARGET, play, play_with_file};
+use super::bed::{BLOCK, OTHER_TARGET, Stage, play, play_with_file};
 use super::peer::{Joining, Scsi, next};
 use crate::limits::{SEND_QUEUE_BYTES, TRANSFER_BYTES};
 use crate::session::iscsi::manage::CATCH_UP;
+use crate::volume::Limits;
 
 /// No `RefCmdSN`: none that is in the window.
 const NONE: SerialNumber = SerialNumber(0);
@@ -421,5 +422,25 @@ fn a_function_does_not_wait_for_ever_for_a_number_that_never_comes() {
         peer.good(99).await;
         assert_eq!(peer.managed(Function::LOGICAL_UNIT_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
         peer.take_attention(0x29).await;
+    });
+}
+
+#[test]
+fn what_waits_within_a_limit_is_aborted_at_once() {
+    let limits = Limits { iops: Some(1), bytes_per_second: None };
+    let stage = Stage { limits, ..Stage::new() };
+    stage.play(|bed| async move {
+        let peer = bed.log_in("").await;
+        let mut tags = Vec::new();
+        for lba in 0..60 {
+            tags.push(peer.command(&Scsi::write(lba, 1).with(&[1; BLOCK])).await);
+        }
+        peer.good(tags[0]).await;
+        assert_eq!(peer.managed(Function::LOGICAL_UNIT_RESET, 0, NONE).await, Code::FUNCTION_COMPLETE);
+        peer.take_attention(0x29).await;
+        // What was not carried out does not count, and never comes.
+        assert_eq!(peer.write(50, &[2; BLOCK]).await.status, 0);
+        bed.pass(Duration::from_secs(70)).await;
+        assert_eq!(bed.on_volume(50, 2).await, [[2; BLOCK], [0; BLOCK]].concat());
     });
 }

@@ -131,46 +131,70 @@ impl Bed {
     }
 }
 
-/// Plays `test` in two worlds with a volume in RAM. At its end nothing of what it did may be left in the node.
+/// What a test is played on.
+#[derive(Clone)]
+struct Stage {
+    /// Of each core.
+    receive_buffers: u16,
+    /// Of the first volume.
+    backing: Backing,
+    /// Whether that has a layer to plant faults in.
+    layered: bool,
+    limits: Limits,
+}
+
+impl Stage {
+    /// A volume in RAM.
+    fn new() -> Stage {
+        let receive_buffers = Options::default().receive_buffers;
+        Stage { receive_buffers, backing: Backing::Memory, layered: true, limits: Limits::default() }
+    }
+
+    /// Plays `test` in two worlds. At its end nothing of what it did may be left in the node.
+    fn play<F: Future<Output = ()> + 'static>(&self, test: &impl Fn(Bed) -> F) {
+        (0..2).for_each(|seed| play_once(seed, self.clone(), test));
+    }
+}
+
+/// Plays `test` in two worlds with a volume in RAM.
 pub fn play<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
-    (0..2).for_each(|seed| play_once(seed, &Options::default(), Backing::Memory, true, &test));
+    Stage::new().play(&test);
 }
 
 /// The same with so many receive buffers on each core.
 pub fn play_with_receive_buffers<F: Future<Output = ()> + 'static>(count: u16, test: impl Fn(Bed) -> F) {
-    let options = Options { receive_buffers: count, ..Options::default() };
-    (0..2).for_each(|seed| play_once(seed, &options, Backing::Memory, true, &test));
+    Stage { receive_buffers: count, ..Stage::new() }.play(&test);
 }
 
 /// The same, and again with a volume that has no layer to plant faults in: what can be done at once is.
 pub fn play_layered_and_bare<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
-    play(&test);
-    (0..2).for_each(|seed| play_once(seed, &Options::default(), Backing::Memory, false, &test));
+    Stage::new().play(&test);
+    Stage { layered: false, ..Stage::new() }.play(&test);
 }
 
 /// The same with a volume in a file, whose disk can be made to stand still.
 pub fn play_with_file<F: Future<Output = ()> + 'static>(test: impl Fn(Bed) -> F) {
-    let file = || Backing::File(PathBuf::from(FILE));
-    (0..2).for_each(|seed| play_once(seed, &Options::default(), file(), true, &test));
+    Stage { backing: Backing::File(PathBuf::from(FILE)), ..Stage::new() }.play(&test);
 }
 
-fn play_once<F: Future<Output = ()> + 'static>(
-    seed: u64,
-    options: &Options,
-    backing: Backing,
-    layered: bool,
-    test: impl Fn(Bed) -> F,
-) {
+/// The same with a volume in RAM that may do no more than this.
+pub fn play_within<F: Future<Output = ()> + 'static>(limits: Limits, test: impl Fn(Bed) -> F) {
+    Stage { limits, ..Stage::new() }.play(&test);
+}
+
+fn play_once<F: Future<Output = ()> + 'static>(seed: u64, stage: Stage, test: &impl Fn(Bed) -> F) {
     println!("seed {seed}");
     crate::log::begin();
     let logs = Logs::default();
     let _gathering = logs.gather();
     let world = World::new(seed);
     let (node, hosts) = (world.node("target"), world.node("hosts"));
-    let reactors = [node.reactor_with(options), node.reactor_with(options)];
+    let Stage { receive_buffers, backing, layered, limits } = stage;
+    let options = Options { receive_buffers, ..Options::default() };
+    let reactors = [node.reactor_with(&options), node.reactor_with(&options)];
     let ring = reactors[0].ring().clone();
     let faults = Faults::default();
-    let plan = plan(backing, layered.then_some(&faults));
+    let plan = plan(backing, layered.then_some(&faults), limits);
     let (prepared, locks) =
         world.block_on(&reactors[0], async move { prepare(&ring, plan).await.unwrap() }).unwrap();
     let (peers, mails) = Peers::new(reactors.len());
@@ -219,7 +243,7 @@ fn play_once<F: Future<Output = ()> + 'static>(
 const OFFERS: [(&str, &[&str]); 4] =
     [(SUBSYSTEM, &[]), (SHARED, &[]), (SHARED, &[]), (PRIVATE, &["nqn.2014-08.com.example:other"])];
 
-fn offer(index: usize, backing: Backing, faults: Option<&Faults>) -> Offer {
+fn offer(index: usize, backing: Backing, faults: Option<&Faults>, limits: Limits) -> Offer {
     let (subsystem, hosts) = OFFERS[index];
     let volume = VolumeOptions {
         name: format!("volume{index}"),
@@ -227,7 +251,7 @@ fn offer(index: usize, backing: Backing, faults: Option<&Faults>) -> Offer {
         bytes: BLOCKS * BLOCK as u64,
         block_size: BLOCK as u32,
         backing,
-        limits: Limits::default(),
+        limits: if index == 0 { limits } else { Limits::default() },
         may_grow: false,
         faults: faults.filter(|_| index == 0).cloned(),
     };
@@ -245,10 +269,10 @@ fn offer(index: usize, backing: Backing, faults: Option<&Faults>) -> Offer {
 }
 
 /// The volume under test, and small ones in RAM beside it.
-fn plan(backing: Backing, faults: Option<&Faults>) -> Plan {
+fn plan(backing: Backing, faults: Option<&Faults>, limits: Limits) -> Plan {
     let never = Duration::from_secs(3600);
     let mut backing = Some(backing);
-    let mut next = |index| offer(index, backing.take().unwrap_or(Backing::Memory), faults);
+    let mut next = |index| offer(index, backing.take().unwrap_or(Backing::Memory), faults, limits);
     Plan {
         shards: 1,
         pools: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use wire::nvme::admin::Abort;
 use wire::nvme::fabrics::{
     Connect, ConnectData, ControllerConfiguration, Property, PropertySet, PropertySize, Shutdown,
 };
@@ -9,8 +10,9 @@ use wire::nvme::io::{Copy, CopyRange, Opcode, command};
 use wire::nvme::tcp::DigestFlags;
 use wire::nvme::{Fuse, SglDescriptor, Status};
 
-use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file};
+use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file, play_within};
 use super::host::{Host, Received, encoded, identity};
+use crate::volume::Limits;
 
 const ENABLED: ControllerConfiguration = ControllerConfiguration::ENABLED;
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
@@ -45,6 +47,55 @@ fn a_reset_that_waits_for_a_stalled_disk_says_so_and_never_that_it_is_done() {
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
         let found = host.read(0, 1).await;
         assert!(found == [0xa5; BLOCK] || found == [0; BLOCK]);
+    });
+}
+
+#[test]
+fn a_reset_does_not_wait_for_what_waits_within_a_limit() {
+    let limits = Limits { iops: Some(1), bytes_per_second: None };
+    play_within(limits, |bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        for lba in 0..60 {
+            host.blocks(Opcode::WRITE, lba, &[0xa5; BLOCK], true, Fuse::Normal).await;
+        }
+        bed.pass(Duration::from_millis(100)).await;
+        admin.set_configuration(ENABLED.with_en(0)).await;
+        admin.until_status(0, Duration::from_secs(2)).await;
+        admin.set_configuration(ENABLED).await;
+        admin.until_status(1, Duration::from_secs(1)).await;
+        // What was not carried out does not count, and never comes.
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let before = bed.ring.now();
+        assert_eq!(host.read(50, 1).await, [0; BLOCK]);
+        bed.pass(Duration::from_secs(60)).await;
+        assert_eq!(host.read(50, 1).await, [0; BLOCK]);
+        assert!(bed.ring.now().since(before) < Duration::from_secs(70));
+        assert!(!bed.logs.has("failed"), "{}", bed.logs.all());
+    });
+}
+
+#[test]
+fn what_waits_within_a_limit_is_aborted_at_once() {
+    let limits = Limits { iops: Some(1), bytes_per_second: None };
+    play_within(limits, |bed| async move {
+        let (admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let mut cids = Vec::new();
+        for lba in 0..30 {
+            cids.push(host.blocks(Opcode::WRITE, lba, &[0xa5; BLOCK], true, Fuse::Normal).await);
+        }
+        bed.pass(Duration::from_millis(100)).await;
+        admin.capsule(Abort { sqid: 1, cid: cids[29] }.command(admin.next_cid()), &[]).await;
+        assert_eq!(admin.completed().await.result, Abort::result(true));
+        loop {
+            let ended = host.completed().await;
+            if ended.cid == cids[29] {
+                assert_eq!(ended.status, Status::COMMAND_ABORT_REQUESTED);
+                break;
+            }
+            assert_eq!(ended.status, DONE);
+        }
     });
 }
 
