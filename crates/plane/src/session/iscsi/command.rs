@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Shared};
+use ring::{Buffer, PooledFuture, Shared};
 use wire::iscsi::{DataOut, Lun as WireLun, R2t, ScsiCommand, ScsiCommandFlags, SerialNumber};
 use wire::scsi::luns::Lun;
 use wire::scsi::{AdditionalSense, Sense};
@@ -141,7 +141,7 @@ impl Session {
             let work = attached.unit.execute(&attached.nexus, prepared, buffer);
             let response = if attached.unit.is_limited() {
                 // Apart, so that the future of all others stays small.
-                Box::pin(while_wanted(|| !session.is_aborted(id), work)).await
+                PooledFuture::future(while_wanted(|| !session.is_aborted(id), work)).await
             } else {
                 work.await
             };

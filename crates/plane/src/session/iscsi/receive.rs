@@ -321,7 +321,7 @@ impl Incoming<'_> {
 
     /// Waits a moment for memory for data that comes unasked; nothing more is received meanwhile. False when there is none.
     async fn gets_memory(&mut self, bytes: usize) -> bool {
-        if has_memory(bytes) {
+        if bytes == 0 || has_memory(bytes) {
             return true;
         }
         self.reader.put_aside();

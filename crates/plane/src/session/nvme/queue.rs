@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ring::{Buffer, Instant, Notify, Room, Soon};
+use ring::{Buffer, Instant, Notify, PooledFuture, Room, Soon};
 use wire::nvme::admin::Opcode;
 use wire::nvme::fabrics::{Connect, ConnectAttributes};
 use wire::nvme::tcp::{FatalError, FatalStatus, H2CData};
@@ -466,7 +466,7 @@ impl Queue {
                     let work = io::execute(&queue, namespaces, &command, buffer);
                     let outcome = if io::is_limited(&command, &namespaces.channels.borrow()) {
                         // Apart, so that the future of all others stays small.
-                        Box::pin(while_wanted(|| queue.wants(id), work)).await
+                        PooledFuture::future(while_wanted(|| queue.wants(id), work)).await
                     } else {
                         work.await
                     };
