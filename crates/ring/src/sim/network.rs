@@ -24,9 +24,9 @@ pub(super) struct Listening {
 struct Receive {
     caller: Caller,
     limit: usize,
-    takes_a_buffer: bool,
     /// It goes on when it has brought something.
     stands: bool,
+    takes_a_buffer: bool,
 }
 
 struct Sending {
