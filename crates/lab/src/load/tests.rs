@@ -147,6 +147,24 @@ fn a_byte_that_changes_is_found() {
 }
 
 #[test]
+fn writes_as_long_as_the_pattern_differ_in_every_block() {
+    let directory = directory_in_memory();
+    for bytes in [8u32 << 20, 9 << 20] {
+        let (volume, target) = file(directory.path(), 2 * u64::from(bytes));
+        let (read_percent, random_percent) = (0, 0);
+        let load = Load { read_percent, random_percent, block_size: bytes, depth: 1, ..Load::default() };
+        let Outcome { ended, .. } = run(&target, short(load), None, || ());
+        assert_eq!(ended.errors, 0, "{:?}", ended.told);
+        let [mut one, mut other] = [0, 1].map(|_| vec![0; bytes as usize]);
+        volume.read_exact_at(&mut one, 0).unwrap();
+        volume.read_exact_at(&mut other, bytes.into()).unwrap();
+        let same = one.chunks(512).zip(other.chunks(512)).filter(|(one, other)| one == other).count();
+        assert_eq!(same, 0, "blocks of two writes of {bytes} bytes");
+        std::fs::remove_file(directory.path().join("volume")).unwrap();
+    }
+}
+
+#[test]
 fn a_run_is_stopped_by_its_flag_and_keeps_what_it_measured() {
     let reactor = Reactor::new(&Options::default()).unwrap();
     let ring = reactor.ring().clone();

@@ -235,13 +235,16 @@ impl Worker {
     fn random_data(&self) -> Shared {
         let length = self.load.block_size as usize;
         let part = self.pattern.replace(self.pattern.get() + 1);
-        if length > PATTERN {
-            // Longer than the pattern: such large operations can afford a buffer of their own.
+        if length >= PATTERN {
+            // As long as the pattern, or longer: such large operations can afford a buffer of their own. It begins elsewhere in
+            // the pattern each time, and goes round.
             let mut data = Buffer::new(length);
-            for part in data.chunks_mut(PATTERN) {
-                part.copy_from_slice(&self.common.pattern[..part.len()]);
+            let (mut filled, mut from) = (0, part * SHIFT % PATTERN);
+            while filled < length {
+                let count = (length - filled).min(PATTERN - from);
+                data[filled..filled + count].copy_from_slice(&self.common.pattern[from..from + count]);
+                (filled, from) = (filled + count, 0);
             }
-            data[..8].copy_from_slice(&part.to_le_bytes());
             return data.share();
         }
         let place = part % ((PATTERN - length) / SHIFT + 1) * SHIFT;
