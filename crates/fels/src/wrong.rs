@@ -28,8 +28,8 @@ fn flag_left_out(error: &Error, words: &[OsString]) -> Option<String> {
         let is_flag = word.to_str().is_none_or(|word| word.starts_with('-'));
         !is_flag && stray.is_none_or(|stray| stray == word)
     };
-    let candidates = (first..words.len()).filter(|&place| is_candidate(&words[place]));
-    candidates.into_iter().find_map(|place| {
+    let mut candidates = (first..words.len()).filter(|&place| is_candidate(&words[place]));
+    candidates.find_map(|place| {
         let mut others = words.to_vec();
         let word = others.remove(place);
         // Where it is right without the word, nothing was left out.
