@@ -138,12 +138,12 @@ impl Session {
             if !session.set_running(id) {
                 return;
             }
-            let work = attached.unit.execute(&attached.nexus, prepared, buffer);
             let response = if attached.unit.is_limited() {
+                let work = attached.unit.execute(&attached.nexus, prepared, buffer);
                 // Apart, so that the future of all others stays small.
                 PooledFuture::future(while_wanted(|| !session.is_aborted(id), work)).await
             } else {
-                work.await
+                attached.unit.execute(&attached.nexus, prepared, buffer).await
             };
             if let Some(verb) = prepared.verb() {
                 let failed = response.sense.is_some();

@@ -463,12 +463,13 @@ impl Queue {
                 }
                 Role::Io(namespaces) => {
                     let _promise = queue.promise(io::input(&command)).await;
-                    let work = io::execute(&queue, namespaces, &command, buffer);
-                    let outcome = if io::is_limited(&command, &namespaces.channels.borrow()) {
+                    let is_limited = io::is_limited(&command, &namespaces.channels.borrow());
+                    let outcome = if is_limited {
+                        let work = io::execute(&queue, namespaces, &command, buffer);
                         // Apart, so that the future of all others stays small.
                         PooledFuture::future(while_wanted(|| queue.wants(id), work)).await
                     } else {
-                        work.await
+                        io::execute(&queue, namespaces, &command, buffer).await
                     };
                     if let Some(verb) = io::verb(&command) {
                         queue.count(verb, command.sgl.length.into(), begun, &outcome);
