@@ -760,7 +760,7 @@ fn a_member_whose_table_is_not_known_does_not_come_in() {
         bed.start().unwrap();
         bed.write(8 * row as u64, &bytes(9)).unwrap();
         bed.machine.attach(&bed.path(1));
-        let (member, _lock) = bed.member(bed.path(1));
+        let (member, lock) = bed.member(bed.path(1));
         bed.handle().online(1, member).unwrap();
         bed.world.run_for(Duration::from_micros(moment * 100)).unwrap();
         bed.machine.stall(&bed.path(1));
@@ -769,7 +769,7 @@ fn a_member_whose_table_is_not_known_does_not_come_in() {
         bed.world.run_for(Duration::from_secs(20)).unwrap();
         if bed.state(1) == MemberState::Out {
             refused += 1;
-            drop(_lock);
+            drop(lock);
             let (member, _lock) = bed.member(bed.path(1));
             bed.handle().online(1, member).unwrap();
         }
