@@ -10,12 +10,12 @@ fn file(folder: &Path, bytes: u64) -> PathBuf {
     path
 }
 
-fn short(load: Load) -> Load {
-    Load { time: Duration::from_millis(200), warm_up: Duration::ZERO, depth: 2, ..load }
+fn short(load: &Load) -> Load {
+    Load { time: Duration::from_millis(200), warm_up: Duration::ZERO, depth: 2, ..load.clone() }
 }
 
 fn options(path: &Path, loads: Vec<Load>) -> RunOptions {
-    let test = |(number, load)| Test { name: format!("test {number}"), load: short(load) };
+    let test = |(number, load)| Test { name: format!("test {number}"), load: short(&load) };
     RunOptions {
         target: Target::File(path.to_owned()),
         profile: None,
