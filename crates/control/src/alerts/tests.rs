@@ -414,8 +414,9 @@ fn a_clock_that_was_ahead_silences_nothing() {
 fn what_is_said_of_an_alert_stays_while_there_is_no_figure_for_a_moment() {
     for nothing in [f64::NAN, f64::INFINITY] {
         let mut bed = Bed::new();
-        let own =
-            format!("{TEXT}[[alert]]\nname = \"half\"\nmetric = \"fels_pool_usage_ratio\"\nwarning = 0.5\n");
+        let own = format!(
+            "{TEXT}[[alert]]\nname = \"half\"\nmetric = \"fels_pool_usage_ratio\"\nwarning = 0.5\nfor = \"20s\"\n"
+        );
         bed.config = Config::parse(&own, "test").unwrap();
         for _ in 0..4 {
             bed.look_at(&["tank"], 0, 0.6);

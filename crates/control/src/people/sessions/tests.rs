@@ -79,7 +79,8 @@ fn a_clock_that_is_set_back_makes_no_session_last_longer() {
     assert!(sessions.find(&used, at(0)).is_some(), "it does not end it either");
     assert_eq!(sessions.find(&used, at(10)).unwrap().ends(), at(LIFE_S));
     assert!(sessions.find(&idle, at(IDLE_S)).is_none());
-    let mut now = 0;
+    assert!(sessions.find(&used, at(IDLE_S)).is_some());
+    let mut now = IDLE_S;
     while now + 60 < LIFE_S {
         now += 60;
         assert!(sessions.find(&used, at(now)).is_some(), "{now}");
