@@ -279,6 +279,7 @@ impl Table {
     }
 
     /// What a standing operation has brought next. None when it has ended and all is taken: its name is nobody's then.
+    #[inline]
     pub(crate) fn next(&mut self, key: OpKey, by: &Waker) -> Poll<Option<Came>> {
         let Some(Slot { state: State::Standing { waker, came, ended }, .. }) = self.slot(key) else {
             return Poll::Ready(None);
@@ -324,6 +325,7 @@ impl Table {
     }
 
     /// The outcome when it is there; else remembers whom to wake.
+    #[inline]
     pub(crate) fn poll(&mut self, key: OpKey, waker: &Waker) -> Option<Outcome> {
         let slot = self.slot(key)?;
         if let State::Done { result, flags } = slot.state {

@@ -140,6 +140,7 @@ impl Remote {
     }
 
     /// Moves what was left here to `to`.
+    #[inline]
     pub(crate) fn drain(&self, to: &mut Vec<TaskId>) {
         if self.told.load(Ordering::Relaxed) && self.told.swap(false, Ordering::AcqRel) {
             to.append(&mut self.pending.lock().unwrap_or_else(PoisonError::into_inner));

@@ -83,6 +83,7 @@ impl Timers {
     }
 
     /// The next timer that is due at `now`.
+    #[inline]
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Waker> {
         if self.next_deadline()? > now {
             return None;
