@@ -447,7 +447,7 @@ impl Keeper {
             if !self.shared().states.all_in_sync() {
                 self.write_bitmap().await;
             }
-            self.flush(slots & self.used()).await;
+            self.flush(slots).await;
             if self.used() == slots {
                 break;
             }
