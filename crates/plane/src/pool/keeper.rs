@@ -10,8 +10,8 @@ use ring::{Buffer, Instant, Receiver};
 use super::assemble::is_blank;
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, SlotState, TablePage, VolumeEntry,
-    bitmap_block, catalogue,
+    BLOCK, CatalogueReference, Cause, End, Id, Label, SlotState, TablePage, VolumeEntry, bitmap_block,
+    catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
@@ -113,20 +113,6 @@ pub(super) enum Message {
     Close,
 }
 
-/// A page of the table that is to be written.
-struct Page {
-    number: u64,
-    /// Which of its two places.
-    copy: u8,
-    block: Buffer,
-}
-
-impl Page {
-    fn again(&self) -> Page {
-        Page { block: Buffer::copy_of(&self.block), ..*self }
-    }
-}
-
 /// The keeper of a pool.
 pub(super) struct Keeper {
     pub(super) core: Rc<PoolCore>,
@@ -144,8 +130,6 @@ pub(super) struct Keeper {
     pub(super) unwanted: Slots,
     /// Slots whose members did not take the tail of a label.
     without_tail: Slots,
-    /// While the pool grows: where table and bitmap are to lie. What a checkpoint writes comes to both tables.
-    pub(super) growing: Option<Geometry>,
     pub(super) slow: SlowWatch,
 }
 
@@ -163,7 +147,6 @@ impl Keeper {
             faulted: 0,
             unwanted: 0,
             without_tail: 0,
-            growing: None,
             slow,
         };
         keeper.publish();
@@ -306,36 +289,25 @@ impl Keeper {
                 return answer(Err(why));
             }
         };
-        let place = member.place().to_string();
-        let installed = self.install(slot, member, (!known).then(random_id)).await;
-        if let Err(why) = &installed {
-            tracing::error!(pool = self.shared().name, "{place} {why}; hint: look at the disk and its cable");
-        }
-        answer(installed);
+        self.install(slot, member, (!known).then(random_id)).await;
+        answer(Ok(()));
     }
 
     /// A member has a slot that is out from now on, and is given what it lacks. `newcomer`: what one is known by that never had
-    /// anything. The error, never of a newcomer, is why it does not get the slot: a sentence's end.
-    pub(super) async fn install(
-        &mut self,
-        slot: usize,
-        member: Arc<Member>,
-        newcomer: Option<Id>,
-    ) -> Result<(), String> {
-        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return Ok(()) };
+    /// anything.
+    pub(super) async fn install(&mut self, slot: usize, member: Arc<Member>, newcomer: Option<Id>) {
+        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
         let shared = self.core.shared.clone();
-        let before = shared.member(slot);
+        (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
+        self.without_tail &= !(1 << slot);
         shared.set_member(slot, Some(member));
         // One that went out before it had everything lacks more than the bitmap says.
         let by_bitmap = newcomer.is_none() && cause != Cause::Replaced;
-        if !by_bitmap {
+        if by_bitmap {
+            self.core.load_table(slot, shared.geometry.rows).await;
+        } else {
             shared.table.renew(slot);
-        } else if !self.core.load_table(slot, shared.geometry.rows).await {
-            shared.set_member(slot, before);
-            return Err("does not answer".to_owned());
         }
-        (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
-        self.without_tail &= !(1 << slot);
         if let Some(id) = newcomer {
             self.label.slots[slot].member = id;
         }
@@ -348,7 +320,6 @@ impl Keeper {
         self.write_bitmap().await;
         shared.labelled.fetch_max(changes, Ordering::AcqRel);
         self.core.ring.spawn_later(self.core.clone().rebuild(slot, by_bitmap));
-        Ok(())
     }
 
     /// Whether a member is the one that a slot had. The error is why it can be neither that nor a new one: a sentence's end.
@@ -515,45 +486,25 @@ impl Keeper {
         }
     }
 
-    async fn write_table(&mut self, slot: usize) {
-        let shared = self.core.shared.clone();
+    async fn write_table(&self, slot: usize) {
+        let shared = self.shared();
         let changed = shared.table.take_changed(slot);
         for pages in changed.chunks(WRITES) {
-            let blocks: Vec<Page> = pages.iter().map(|page| self.next_page(slot, *page)).collect();
-            let again = self.growing.map(|geometry| (geometry, blocks.iter().map(Page::again).collect()));
-            if let Err(trouble) = self.write_pages(&shared.geometry, slot, blocks).await {
-                self.fail(slot, &trouble);
-            } else if let Some((geometry, blocks)) = again
-                && self.write_pages(&geometry, slot, blocks).await.is_err()
-            {
-                // The growth sees that, and the pool stays as it is.
-                self.growing = None;
-            }
-            // What is left it gets when it is back. To wait for each part of it would keep all from writing who wait until the labels
-            // say that it is out.
-            if self.used() & 1 << slot == 0 || shared.has_failed() {
-                return;
+            let writes = pages.iter().map(|&page| {
+                let generation = shared.table.generation(slot, page) + 1;
+                let mut block = Buffer::new(BLOCK);
+                let head = TablePage { pool: shared.id, slot: slot as u16, page, generation };
+                head.encode(shared.table.page(slot, page), &mut block);
+                shared.table.written(slot, page, generation);
+                let place = shared.geometry.table_page_place(page, (generation % 2) as u8);
+                self.core.ask(slot, Request::write(place, block))
+            });
+            for answer in join(writes).await {
+                if let Err(trouble) = answer.result {
+                    self.fail(slot, &trouble);
+                }
             }
         }
-    }
-
-    /// A page of the table as it is now.
-    fn next_page(&self, slot: usize, page: u64) -> Page {
-        let shared = self.shared();
-        let generation = shared.table.generation(slot, page) + 1;
-        let mut block = Buffer::new(BLOCK);
-        let head = TablePage { pool: shared.id, slot: slot as u16, page, generation };
-        head.encode(shared.table.page(slot, page), &mut block);
-        shared.table.written(slot, page, generation);
-        Page { number: page, copy: (generation % 2) as u8, block }
-    }
-
-    /// Writes pages of a member's table where `geometry` has them. The error is the first one.
-    async fn write_pages(&self, geometry: &Geometry, slot: usize, pages: Vec<Page>) -> Result<(), Trouble> {
-        let writes = pages.into_iter().map(|Page { number, copy, block }| {
-            self.core.ask(slot, Request::write(geometry.table_page_place(number, copy), block))
-        });
-        join(writes).await.into_iter().try_for_each(|answer| answer.result)
     }
 
     /// Writes the bitmap to all members that are used, durably.

@@ -302,10 +302,7 @@ impl Pool {
             core.load_table(slot, rows).await;
         }
         core.load_bitmap().await;
-        let volumes = core.load_catalogue(&label).await;
-        // What is read of one that does not answer looks as if it had been lost.
-        self.has_heard_all(&core)?;
-        let volumes = volumes.ok_or_else(|| {
+        let volumes = core.load_catalogue(&label).await.ok_or_else(|| {
             self.refused(
                 "no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned(),
             )
@@ -323,7 +320,6 @@ impl Pool {
         while !is_clean && !core.recover(retired).await {
             keeper.label_out().await;
         }
-        self.has_heard_all(&core)?;
         // All segments of the journal are free from now on.
         keeper.checkpoint_twice().await;
         keeper.label_out().await;
@@ -463,16 +459,6 @@ impl Pool {
         *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = Some((label, receiver));
     }
 
-    /// Whether all that was read so far is known.
-    fn has_heard_all(&self, core: &PoolCore) -> Result<(), PoolError> {
-        let Some(slot) = core.silent.get() else { return Ok(()) };
-        let place = self.shared.member(slot).map_or_else(String::new, |member| member.place().to_string());
-        Err(self.refused(format!(
-            "member {slot}, {place}, without which it cannot be opened, does not answer; hint: look at the disk and its cable, \
-             and try again: nothing is lost"
-        )))
-    }
-
     fn refused(&self, why: String) -> PoolError {
         PoolError::Refused { pool: self.shared.name.clone(), why }
     }
@@ -541,22 +527,19 @@ impl PoolCore {
         }
     }
 
-    /// Takes in what a member's table says of its first `rows`. False when it does not answer: then nobody knows that.
-    pub(super) async fn load_table(&self, slot: usize, rows: u64) -> bool {
+    /// Takes in what a member's table says of its first `rows`.
+    pub(super) async fn load_table(&self, slot: usize, rows: u64) {
         let geometry = *self.geometry();
         let blocks = rows * u64::from(geometry.blocks_per_unit());
         let pages = blocks.div_ceil(super::format::table_page::ENTRIES as u64);
         for first in (0..pages).step_by(TABLE_BYTES / 2 / BLOCK) {
             let count = (pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
             let place = geometry.table_page_place(first, 0);
-            let Some(bytes) = self.read_if_it_answers(slot, place, count as usize * 2).await else {
-                return false;
-            };
+            let bytes = self.read_pages(slot, place, count as usize * 2).await;
             for (index, pair) in bytes.chunks_exact(2 * BLOCK).enumerate() {
                 self.load_page(slot, first + index as u64, pair);
             }
         }
-        true
     }
 
     fn load_page(&self, slot: usize, page: u64, pair: &[u8]) {
@@ -588,35 +571,26 @@ impl PoolCore {
 
     /// Blocks of a member; zeroes where it cannot be read. A member that does not answer is asked once, and fails.
     pub(super) async fn read_pages(&self, slot: usize, place: u64, blocks: usize) -> Buffer {
-        let read = self.read_if_it_answers(slot, place, blocks).await;
-        read.unwrap_or_else(|| Buffer::zeroed(blocks * BLOCK))
-    }
-
-    /// The same; `None` of a member that does not answer.
-    async fn read_if_it_answers(&self, slot: usize, place: u64, blocks: usize) -> Option<Buffer> {
         let answer = self.ask(slot, Request::read(place, Buffer::new(blocks * BLOCK))).await;
         match &answer.result {
-            Ok(()) => return Some(answer.buffer),
+            Ok(()) => return answer.buffer,
             Err(Trouble::Error(_)) => {}
             Err(trouble) => {
-                self.note_silence(slot, trouble);
-                return None;
+                self.fail(slot, Cause::Stall, trouble);
+                return Buffer::zeroed(blocks * BLOCK);
             }
         }
         let mut all = Buffer::zeroed(blocks * BLOCK);
         for (index, block) in all.chunks_exact_mut(BLOCK).enumerate() {
             let request = Request::read(place + (index * BLOCK) as u64, Buffer::new(BLOCK));
             let answer = self.ask(slot, request).await;
-            match &answer.result {
-                Ok(()) => block.copy_from_slice(&answer.buffer),
-                Err(Trouble::Error(_)) => {}
-                Err(trouble) => {
-                    self.note_silence(slot, trouble);
-                    return None;
-                }
+            if answer.result.is_ok() {
+                block.copy_from_slice(&answer.buffer);
+            } else if matches!(answer.result, Err(Trouble::Stall)) {
+                break;
             }
         }
-        Some(all)
+        all
     }
 
     async fn load_bitmap(&self) {
@@ -627,8 +601,7 @@ impl PoolCore {
         }
         for slot in members(geometry.slot_mask() & !shared.states.out() & !shared.states.rebuilding()) {
             for number in 0..geometry.bitmap_blocks {
-                let place = geometry.bitmap_place(number);
-                let Some(bytes) = self.read_if_it_answers(slot, place, 1).await else { break };
+                let bytes = self.read_pages(slot, geometry.bitmap_place(number), 1).await;
                 let first = number as usize * bitmap_block::WORDS;
                 match bitmap_block::decode(&bytes, &shared.id, number) {
                     Some(words) => shared.bitmap.load(first, words),

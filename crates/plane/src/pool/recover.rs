@@ -73,16 +73,9 @@ impl PoolCore {
         // Where nothing can be written any more, what was acknowledged is to be read all the same.
         let is_labelled = || self.shared.states.out() == out || self.shared.has_failed();
         let findings = self.find(retired).await;
-        // Of one that does not answer nobody knows what it has: nothing is judged without that.
-        if self.silent.get().is_some() {
-            return true;
-        }
         let mut uneven = Vec::new();
         for (number, found) in findings.transactions.range(findings.retired..) {
             let updates = self.read_updates(found).await;
-            if self.silent.get().is_some() {
-                return true;
-            }
             if updates.iter().all(|replay| self.is_made(replay)) {
                 self.complete_parts(found, &updates).await;
             }
@@ -113,10 +106,6 @@ impl PoolCore {
             let blocks = head.payload_blocks(slot as u16) as usize;
             let offset = offsets[slot] * BLOCK as u64;
             offsets[slot] += blocks as u64;
-            // One that did not answer is not asked for every update.
-            if self.shared.states.out() & 1 << slot != 0 {
-                continue;
-            }
             let Some(part) = found.parts.iter().find(|part| part.slot == slot) else { continue };
             if blocks == 0 {
                 replay.right |= u64::from(part.has_header) << slot;

@@ -91,8 +91,7 @@ impl Keeper {
                 member.place()
             );
             self.label.spares.retain(|other| *other != id);
-            // It never had anything: nothing has to be read of it.
-            drop(self.install(slot, member, Some(id)).await);
+            self.install(slot, member, Some(id)).await;
             return self.write_spares().await;
         }
     }
@@ -257,8 +256,7 @@ impl Keeper {
     pub(super) async fn scrubbed(&mut self) {
         if !self.shared().scrub.runs.load(Ordering::Acquire) {
             self.label.scrub = None;
-            // What it has repaired last is durable before the labels say that it is over.
-            self.checkpoint().await;
+            self.write_labels(None).await;
         }
     }
 }

@@ -9,7 +9,7 @@ use ring::{Buffer, Reactor};
 use super::*;
 use crate::disk::Disk;
 use crate::pool::format::BLOCK;
-use crate::pool::{Handle, MemberState, PoolCores, PoolDisk};
+use crate::pool::{Handle, MemberState, PoolDisk};
 use crate::volume::{Backing, Limits};
 
 const MEMBER: u64 = 4 << 20;
@@ -206,18 +206,6 @@ fn the_tail_of_a_larger_member_is_found_without_its_head() {
     assert_eq!(read(&machine, &plan), ALL_THERE);
 }
 
-/// The beginning of a larger member was overwritten with zeroes, as by `dd`: it passed for blank, though the label at its tail is whole.
-#[test]
-fn a_larger_member_without_its_head_is_not_blank() {
-    let machine = Machine::new();
-    let tank = plan("tank", Level::Raid0, 0..2);
-    machine.node.put_file(&path(1), &vec![0; 2 * MEMBER as usize]);
-    assert_eq!(machine.absent(&tank), Ok(Vec::new()));
-    let whole = machine.node.file_bytes(&path(1), 0, 2 * MEMBER as usize).unwrap();
-    machine.node.put_file(&path(1), &[&vec![0; 1 << 20][..], &whole[1 << 20..]].concat());
-    assert_eq!(machine.absent(&tank), Ok(Vec::new()));
-}
-
 #[test]
 fn members_that_do_not_belong_together_are_refused() {
     let machine = Machine::new();
@@ -367,29 +355,4 @@ fn a_pool_whose_first_process_is_killed_is_recovered() {
     drop(reactor);
     machine.node.power_cut();
     assert_eq!(read(&machine, &plan), ALL_THERE);
-}
-
-/// A pool that did not come to its end kept those behind it in the list from theirs: they were left as if the power had gone.
-#[test]
-fn a_pool_that_does_not_end_keeps_no_other_one_from_its_end() {
-    let machine = Machine::new();
-    let plans = [plan("tank", Level::Single, [0]), plan("bank", Level::Single, [1])];
-    let reactor: Reactor = machine.node.reactor();
-    let (ring, stalls) = (reactor.ring().clone(), machine.node.clone());
-    let closed = machine.world.block_on(&reactor, async move {
-        let (cores, mut held) = (PoolCores::default(), Vec::new());
-        for plan in &plans {
-            let (assembled, locks) = assemble(&ring, plan, 1).await.unwrap();
-            let core = assembled.pool().core(0, &ring).unwrap();
-            assembled.pool().keep(&core);
-            cores.enter(core);
-            held.push((assembled, locks));
-        }
-        stalls.stall(&path(0));
-        cores.close().await
-    });
-    let said = closed.unwrap().unwrap_err();
-    assert!(said.contains("pool tank was not closed") && !said.contains("bank"), "{said}");
-    let label = machine.node.file_bytes(&path(1), 0, BLOCK).unwrap();
-    assert!(Label::decode(&label).unwrap().clean);
 }
