@@ -371,7 +371,7 @@ impl Handle {
     }
 
     /// Gives the pool the rows that its members have room for, once all of them were replaced by larger ones. Status has the new
-    /// size when it is done; volumes can have it from the next start on.
+    /// size when it is done; volumes can have it then.
     pub fn grow(&self) -> Result<(), Refusal> {
         self.check_growth()?;
         self.0.keeper.send(Message::Grow).ok();
