@@ -77,7 +77,7 @@ impl<'a> Columns<'a> {
                 Err(Trouble::Error(_)) => self.read_one_by_one(slot).await,
                 Err(trouble) => {
                     self.bytes[slot] = Buffer::zeroed(self.positions.len() * BLOCK);
-                    self.core.fail(slot, Cause::Stall, &trouble);
+                    self.core.note_silence(slot, &trouble);
                     self.states[slot].fill(Block::Gone);
                     continue;
                 }

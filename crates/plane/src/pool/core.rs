@@ -166,6 +166,8 @@ pub struct PoolCore {
     pub(super) gather: Gather,
     /// Changes that are acknowledged and not yet in their places.
     pub(super) under_way: Cell<usize>,
+    /// A slot whose member did not answer and cannot be spared: what was to be read of it is not known.
+    pub(super) silent: Cell<Option<usize>>,
 }
 
 impl PoolCore {
@@ -183,6 +185,7 @@ impl PoolCore {
             journal: Journal::default(),
             gather: Gather::default(),
             under_way: Cell::new(0),
+            silent: Cell::new(None),
         });
         core.open_members()?;
         Ok(core)
@@ -386,6 +389,13 @@ impl PoolCore {
         // In any case: the labels follow the states.
         shared.keeper.send(Message::Out { slot, cause }).ok();
         spared != Spared::No
+    }
+
+    /// A member did not answer a read: it is out, or noted as silent.
+    pub(super) fn note_silence(&self, slot: usize, trouble: &Trouble) {
+        if !self.fail(slot, Cause::Stall, trouble) {
+            self.silent.set(Some(slot));
+        }
     }
 
     /// How many members have come in so far. When that is another number after a read, the bytes may be of a member that has gone

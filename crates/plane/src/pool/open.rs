@@ -302,7 +302,10 @@ impl Pool {
             core.load_table(slot, rows).await;
         }
         core.load_bitmap().await;
-        let volumes = core.load_catalogue(&label).await.ok_or_else(|| {
+        let volumes = core.load_catalogue(&label).await;
+        // What is read of one that does not answer looks as if it had been lost.
+        self.has_heard_all(&core)?;
+        let volumes = volumes.ok_or_else(|| {
             self.refused(
                 "no member has a catalogue that is whole; hint: restore the volumes from a backup".to_owned(),
             )
@@ -320,6 +323,7 @@ impl Pool {
         while !is_clean && !core.recover(retired).await {
             keeper.label_out().await;
         }
+        self.has_heard_all(&core)?;
         // All segments of the journal are free from now on.
         keeper.checkpoint_twice().await;
         keeper.label_out().await;
@@ -459,6 +463,16 @@ impl Pool {
         *self.seed.lock().unwrap_or_else(PoisonError::into_inner) = Some((label, receiver));
     }
 
+    /// Whether all that was read so far is known.
+    fn has_heard_all(&self, core: &PoolCore) -> Result<(), PoolError> {
+        let Some(slot) = core.silent.get() else { return Ok(()) };
+        let place = self.shared.member(slot).map_or_else(String::new, |member| member.place().to_string());
+        Err(self.refused(format!(
+            "member {slot}, {place}, without which it cannot be opened, does not answer; hint: look at the disk and its cable, \
+             and try again: nothing is lost"
+        )))
+    }
+
     fn refused(&self, why: String) -> PoolError {
         PoolError::Refused { pool: self.shared.name.clone(), why }
     }
@@ -576,7 +590,7 @@ impl PoolCore {
             Ok(()) => return answer.buffer,
             Err(Trouble::Error(_)) => {}
             Err(trouble) => {
-                self.fail(slot, Cause::Stall, trouble);
+                self.note_silence(slot, trouble);
                 return Buffer::zeroed(blocks * BLOCK);
             }
         }
@@ -584,10 +598,13 @@ impl PoolCore {
         for (index, block) in all.chunks_exact_mut(BLOCK).enumerate() {
             let request = Request::read(place + (index * BLOCK) as u64, Buffer::new(BLOCK));
             let answer = self.ask(slot, request).await;
-            if answer.result.is_ok() {
-                block.copy_from_slice(&answer.buffer);
-            } else if matches!(answer.result, Err(Trouble::Stall)) {
-                break;
+            match &answer.result {
+                Ok(()) => block.copy_from_slice(&answer.buffer),
+                Err(Trouble::Error(_)) => {}
+                Err(trouble) => {
+                    self.note_silence(slot, trouble);
+                    break;
+                }
             }
         }
         all

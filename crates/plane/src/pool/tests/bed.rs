@@ -123,9 +123,14 @@ impl Bed {
 
     /// Opens the pool on the members that are there.
     pub fn start(&mut self) -> Result<(), PoolError> {
+        self.start_while(|_| {})
+    }
+
+    /// The same, while this happens.
+    pub fn start_while(&mut self, happens: impl FnOnce(&Bed)) -> Result<(), PoolError> {
         let reactor = self.machine.reactor();
         let (ring, places, cores) = (reactor.ring().clone(), self.places(), self.cores);
-        let opened = self.world.block_on(&reactor, async move {
+        let open = async move {
             let (members, locks) = members(&ring, places, None).await;
             let pool = Pool::open(&ring, "tank", members, cores).await?;
             let core = pool.core(0, &ring)?;
@@ -133,8 +138,13 @@ impl Bed {
             let disk = |entry| Rc::new(PoolDisk::new(core.clone(), entry));
             let disks: Vec<_> = pool.volumes().iter().map(disk).collect();
             Ok::<_, PoolError>((core, disks, locks))
-        });
-        let (core, disks, locks) = opened.unwrap()?;
+        };
+        let opened = Rc::new(RefCell::new(None));
+        let tell = opened.clone();
+        reactor.ring().spawn_later(async move { drop(tell.replace(Some(open.await))) });
+        happens(self);
+        self.world.run_until(|| opened.borrow().is_some()).unwrap();
+        let (core, disks, locks) = opened.take().expect("it is open, or refused")?;
         self.running = Some(Running { core, disks, locks, reactor });
         Ok(())
     }

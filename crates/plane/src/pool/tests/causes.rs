@@ -703,3 +703,36 @@ fn a_pool_whose_labels_cannot_be_written_is_not_made() {
     let refused = made.unwrap().unwrap_err();
     assert!(refused.contains("hint: "), "{refused}");
 }
+
+/// A member that its pool cannot spare did not answer for a moment while the pool was opened. What its journal and its table have
+/// passed for gone then: acknowledged writes were dropped.
+#[test]
+fn what_a_member_has_that_cannot_be_spared_is_not_dropped_when_it_does_not_answer() {
+    let mut refused = 0;
+    for (level, slots) in [(Level::Single, 1), (Level::Raid0, 2)] {
+        for moment in 0..60 {
+            let mut bed = Bed::new(2600 + moment, level, slots, 16 << 10);
+            let (row_bytes, whole) = (bed.geometry().row_bytes(), bed.geometry().row_bytes() as usize);
+            bed.write(0, &vec![1; whole]).unwrap();
+            bed.write(row_bytes, &vec![2; whole]).unwrap();
+            bed.settle();
+            bed.power_cut();
+            let path = bed.path(slots - 1);
+            let opened = bed.start_while(|bed| {
+                bed.world.run_for(Duration::from_micros(moment * 200)).unwrap();
+                bed.machine.stall(&path);
+                bed.world.run_for(Duration::from_secs(20)).unwrap();
+                bed.machine.release(&path);
+            });
+            if let Err(error) = opened {
+                assert!(error.to_string().contains("hint: "), "{error}");
+                refused += 1;
+                bed.kill();
+                bed.start().unwrap();
+            }
+            assert!(bed.read(0, whole) == Ok(vec![1; whole]), "{level}, moment {moment}");
+            assert!(bed.read(row_bytes, whole) == Ok(vec![2; whole]), "{level}, moment {moment}");
+        }
+    }
+    assert!(refused > 10, "{refused}");
+}
