@@ -289,25 +289,36 @@ impl Keeper {
                 return answer(Err(why));
             }
         };
-        self.install(slot, member, (!known).then(random_id)).await;
-        answer(Ok(()));
+        let place = member.place().to_string();
+        let installed = self.install(slot, member, (!known).then(random_id)).await;
+        if let Err(why) = &installed {
+            tracing::error!(pool = self.shared().name, "{place} {why}; hint: look at the disk and its cable");
+        }
+        answer(installed);
     }
 
     /// A member has a slot that is out from now on, and is given what it lacks. `newcomer`: what one is known by that never had
-    /// anything.
-    pub(super) async fn install(&mut self, slot: usize, member: Arc<Member>, newcomer: Option<Id>) {
-        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return };
+    /// anything. The error, never of a newcomer, is why it does not get the slot: a sentence's end.
+    pub(super) async fn install(
+        &mut self,
+        slot: usize,
+        member: Arc<Member>,
+        newcomer: Option<Id>,
+    ) -> Result<(), String> {
+        let SlotState::Out { since, cause } = self.label.slots[slot].state else { return Ok(()) };
         let shared = self.core.shared.clone();
-        (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
-        self.without_tail &= !(1 << slot);
+        let before = shared.member(slot);
         shared.set_member(slot, Some(member));
         // One that went out before it had everything lacks more than the bitmap says.
         let by_bitmap = newcomer.is_none() && cause != Cause::Replaced;
-        if by_bitmap {
-            self.core.load_table(slot, shared.geometry.rows).await;
-        } else {
+        if !by_bitmap {
             shared.table.renew(slot);
+        } else if !self.core.load_table(slot, shared.geometry.rows).await {
+            shared.set_member(slot, before);
+            return Err("does not answer".to_owned());
         }
+        (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
+        self.without_tail &= !(1 << slot);
         if let Some(id) = newcomer {
             self.label.slots[slot].member = id;
         }
@@ -320,6 +331,7 @@ impl Keeper {
         self.write_bitmap().await;
         shared.labelled.fetch_max(changes, Ordering::AcqRel);
         self.core.ring.spawn_later(self.core.clone().rebuild(slot, by_bitmap));
+        Ok(())
     }
 
     /// Whether a member is the one that a slot had. The error is why it can be neither that nor a new one: a sentence's end.

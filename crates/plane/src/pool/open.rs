@@ -541,19 +541,22 @@ impl PoolCore {
         }
     }
 
-    /// Takes in what a member's table says of its first `rows`.
-    pub(super) async fn load_table(&self, slot: usize, rows: u64) {
+    /// Takes in what a member's table says of its first `rows`. False when it does not answer: then nobody knows that.
+    pub(super) async fn load_table(&self, slot: usize, rows: u64) -> bool {
         let geometry = *self.geometry();
         let blocks = rows * u64::from(geometry.blocks_per_unit());
         let pages = blocks.div_ceil(super::format::table_page::ENTRIES as u64);
         for first in (0..pages).step_by(TABLE_BYTES / 2 / BLOCK) {
             let count = (pages - first).min((TABLE_BYTES / 2 / BLOCK) as u64);
             let place = geometry.table_page_place(first, 0);
-            let bytes = self.read_pages(slot, place, count as usize * 2).await;
+            let Some(bytes) = self.read_if_it_answers(slot, place, count as usize * 2).await else {
+                return false;
+            };
             for (index, pair) in bytes.chunks_exact(2 * BLOCK).enumerate() {
                 self.load_page(slot, first + index as u64, pair);
             }
         }
+        true
     }
 
     fn load_page(&self, slot: usize, page: u64, pair: &[u8]) {
@@ -585,13 +588,19 @@ impl PoolCore {
 
     /// Blocks of a member; zeroes where it cannot be read. A member that does not answer is asked once, and fails.
     pub(super) async fn read_pages(&self, slot: usize, place: u64, blocks: usize) -> Buffer {
+        let read = self.read_if_it_answers(slot, place, blocks).await;
+        read.unwrap_or_else(|| Buffer::zeroed(blocks * BLOCK))
+    }
+
+    /// The same; `None` of a member that does not answer.
+    async fn read_if_it_answers(&self, slot: usize, place: u64, blocks: usize) -> Option<Buffer> {
         let answer = self.ask(slot, Request::read(place, Buffer::new(blocks * BLOCK))).await;
         match &answer.result {
-            Ok(()) => return answer.buffer,
+            Ok(()) => return Some(answer.buffer),
             Err(Trouble::Error(_)) => {}
             Err(trouble) => {
                 self.note_silence(slot, trouble);
-                return Buffer::zeroed(blocks * BLOCK);
+                return None;
             }
         }
         let mut all = Buffer::zeroed(blocks * BLOCK);
@@ -603,11 +612,11 @@ impl PoolCore {
                 Err(Trouble::Error(_)) => {}
                 Err(trouble) => {
                     self.note_silence(slot, trouble);
-                    break;
+                    return None;
                 }
             }
         }
-        all
+        Some(all)
     }
 
     async fn load_bitmap(&self) {

@@ -91,7 +91,8 @@ impl Keeper {
                 member.place()
             );
             self.label.spares.retain(|other| *other != id);
-            self.install(slot, member, Some(id)).await;
+            // It never had anything: nothing has to be read of it.
+            drop(self.install(slot, member, Some(id)).await);
             return self.write_spares().await;
         }
     }
