@@ -103,6 +103,9 @@ impl PoolCore {
             for cursor in &mut cursors {
                 while self.find_next(segment, cursor, findings).await {}
             }
+            // One that did not answer is out, and is not asked for each of those that the others have.
+            let out = self.shared.states.out();
+            cursors.retain(|cursor| out & 1 << cursor.slot == 0);
             // A header that is not whole does not hide what is behind it, if another member has the same.
             for cursor in &mut cursors {
                 goes_on |= self.pass_by(segment, cursor, findings);

@@ -627,7 +627,8 @@ impl PoolCore {
         }
         for slot in members(geometry.slot_mask() & !shared.states.out() & !shared.states.rebuilding()) {
             for number in 0..geometry.bitmap_blocks {
-                let bytes = self.read_pages(slot, geometry.bitmap_place(number), 1).await;
+                let place = geometry.bitmap_place(number);
+                let Some(bytes) = self.read_if_it_answers(slot, place, 1).await else { break };
                 let first = number as usize * bitmap_block::WORDS;
                 match bitmap_block::decode(&bytes, &shared.id, number) {
                     Some(words) => shared.bitmap.load(first, words),

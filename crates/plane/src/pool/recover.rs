@@ -113,6 +113,10 @@ impl PoolCore {
             let blocks = head.payload_blocks(slot as u16) as usize;
             let offset = offsets[slot] * BLOCK as u64;
             offsets[slot] += blocks as u64;
+            // One that did not answer is not asked for every update.
+            if self.shared.states.out() & 1 << slot != 0 {
+                continue;
+            }
             let Some(part) = found.parts.iter().find(|part| part.slot == slot) else { continue };
             if blocks == 0 {
                 replay.right |= u64::from(part.has_header) << slot;

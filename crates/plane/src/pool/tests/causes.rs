@@ -783,3 +783,31 @@ fn a_member_whose_table_is_not_known_does_not_come_in() {
     }
     assert!(refused > 3, "{refused}");
 }
+
+/// A member stopped answering while the journal was read. It was asked again for every transaction that another one has, 15 seconds each.
+#[test]
+fn a_member_that_does_not_answer_is_not_asked_for_each_transaction() {
+    for moment in 0..30 {
+        let mut bed = Bed::new(2800 + moment, Level::Raid1, 2, 16 << 10);
+        // Of each of the first ones a transaction, of the others together one.
+        for block in 0..40 {
+            bed.write(block * BLOCK as u64, &bytes(block as u8)).unwrap();
+        }
+        let together = (40..48).map(|block| (block * BLOCK as u64, bytes(block as u8))).collect();
+        assert!(bed.write_together(together).iter().all(Result::is_ok));
+        bed.settle();
+        bed.power_cut();
+        let begun = bed.world.now();
+        bed.start_while(|bed| {
+            bed.world.run_for(Duration::from_micros(moment * 400)).unwrap();
+            bed.machine.stall(&bed.path(1));
+        })
+        .unwrap();
+        let took = bed.world.now().since(begun);
+        assert!(took < Duration::from_secs(80), "moment {moment}: {took:?}");
+        for block in 0..48 {
+            assert_eq!(bed.read(block * BLOCK as u64, BLOCK), Ok(bytes(block as u8)), "moment {moment}");
+        }
+        bed.machine.release(&bed.path(1));
+    }
+}
