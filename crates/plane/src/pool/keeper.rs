@@ -430,7 +430,7 @@ impl Keeper {
             if !self.shared().states.all_in_sync() {
                 self.write_bitmap().await;
             }
-            self.flush(slots).await;
+            self.flush(slots & self.used()).await;
             if self.used() == slots {
                 break;
             }
@@ -515,6 +515,11 @@ impl Keeper {
                 if let Err(trouble) = answer.result {
                     self.fail(slot, &trouble);
                 }
+            }
+            // What is left it gets when it is back. To wait for each part of it would keep all from writing who wait until the labels
+            // say that it is out.
+            if self.used() & 1 << slot == 0 || shared.has_failed() {
+                return;
             }
         }
     }

@@ -271,3 +271,26 @@ fn a_member_that_comes_holds_up_no_writes_until_it_has_its_table() {
     let took = bed.world.now().since(begun);
     assert!(took < Duration::from_secs(15), "{took:?}");
 }
+
+/// A member stopped answering while its table was written: each part of that was waited for, 15 seconds for 32 pages, and until then
+/// nothing was acknowledged.
+#[test]
+fn a_member_that_stops_answering_while_its_table_is_written_is_waited_for_once() {
+    let bed = replaced_by_large(8, 8 << 30);
+    let rows = bed.geometry().rows;
+    bed.handle().grow().unwrap();
+    bed.world.run_until(|| bed.handle().status().rows > rows).unwrap();
+    bed.world.run_for(Duration::from_secs(30)).unwrap();
+    // As after random writes all over it.
+    let shared = bed.core().shared().clone();
+    (0..bed.geometry().table_pages).for_each(|page| shared.table.mark(1, page));
+    bed.write(0, &pattern(BLOCK, 2)).unwrap();
+    bed.settle();
+    bed.machine.stall(larger(1).as_ref());
+    bed.world.run_for(Duration::from_secs(6)).unwrap();
+    let begun = bed.world.now();
+    bed.write(0, &pattern(BLOCK, 3)).unwrap();
+    let took = bed.world.now().since(begun);
+    assert!(took < Duration::from_secs(40), "{took:?}");
+    assert_eq!((bed.state(1), bed.read(0, BLOCK).unwrap()), (MemberState::Out, pattern(BLOCK, 3)));
+}
