@@ -15,7 +15,9 @@ impl Keeper {
     /// As [`Keeper::try_grow`], with what is to be said of it in the log.
     pub(super) async fn grow(&mut self) {
         let pool = self.shared().name.clone();
-        match self.try_grow().await {
+        let grown = self.try_grow().await;
+        self.growing = None;
+        match grown {
             Ok(bytes) => tracing::info!(pool, "the pool has {bytes} bytes now"),
             Err(why) => tracing::error!(
                 pool,
@@ -31,6 +33,7 @@ impl Keeper {
         // In memory first: whatever becomes of it, nobody uses what is behind the last row.
         shared.table.grow(&geometry);
         shared.bitmap.grow(&geometry);
+        self.growing = Some(geometry);
         for slot in members(geometry.slot_mask()) {
             self.write_new_places(slot, &geometry).await.map_err(|why| format!("member {slot}: {why}"))?;
         }
@@ -79,13 +82,20 @@ impl Keeper {
     }
 
     /// Writes table and bitmap of a member where they lie from then on, beside those in use. What changes meanwhile is marked,
-    /// and in the journal: it is written with the next checkpoint, to the new places.
-    async fn write_new_places(&self, slot: usize, geometry: &Geometry) -> Result<(), String> {
+    /// and in the journal: it is written with the next checkpoint, to the new places as well.
+    async fn write_new_places(&mut self, slot: usize, geometry: &Geometry) -> Result<(), String> {
         for first in (0..geometry.table_pages).step_by(PAGES as usize) {
             self.write_new_pages(slot, geometry, first).await?;
             // This takes long on a large member: until the labels say who failed nothing is acknowledged.
             if !self.is_in_order() {
                 return Err("another member failed meanwhile".to_owned());
+            }
+            // Nor is the journal to be full meanwhile.
+            if self.shared().segments.is_short() {
+                self.checkpoint().await;
+            }
+            if self.growing.is_none() {
+                return Err("its table cannot be written behind the units".to_owned());
             }
         }
         self.write_new_bitmap(slot, geometry).await

@@ -10,7 +10,7 @@ use ring::{Buffer, Instant, Receiver};
 use super::assemble::is_blank;
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Id, Label, SlotState, TablePage, VolumeEntry, bitmap_block,
+    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, SlotState, TablePage, VolumeEntry, bitmap_block,
     catalogue,
 };
 use super::join::join;
@@ -113,6 +113,20 @@ pub(super) enum Message {
     Close,
 }
 
+/// A page of the table that is to be written.
+struct Page {
+    number: u64,
+    /// Which of its two places.
+    copy: u8,
+    block: Buffer,
+}
+
+impl Page {
+    fn again(&self) -> Page {
+        Page { block: Buffer::copy_of(&self.block), ..*self }
+    }
+}
+
 /// The keeper of a pool.
 pub(super) struct Keeper {
     pub(super) core: Rc<PoolCore>,
@@ -130,6 +144,8 @@ pub(super) struct Keeper {
     pub(super) unwanted: Slots,
     /// Slots whose members did not take the tail of a label.
     without_tail: Slots,
+    /// While the pool grows: where table and bitmap are to lie. What a checkpoint writes comes to both tables.
+    pub(super) growing: Option<Geometry>,
     pub(super) slow: SlowWatch,
 }
 
@@ -147,6 +163,7 @@ impl Keeper {
             faulted: 0,
             unwanted: 0,
             without_tail: 0,
+            growing: None,
             slow,
         };
         keeper.publish();
@@ -498,23 +515,19 @@ impl Keeper {
         }
     }
 
-    async fn write_table(&self, slot: usize) {
-        let shared = self.shared();
+    async fn write_table(&mut self, slot: usize) {
+        let shared = self.core.shared.clone();
         let changed = shared.table.take_changed(slot);
         for pages in changed.chunks(WRITES) {
-            let writes = pages.iter().map(|&page| {
-                let generation = shared.table.generation(slot, page) + 1;
-                let mut block = Buffer::new(BLOCK);
-                let head = TablePage { pool: shared.id, slot: slot as u16, page, generation };
-                head.encode(shared.table.page(slot, page), &mut block);
-                shared.table.written(slot, page, generation);
-                let place = shared.geometry.table_page_place(page, (generation % 2) as u8);
-                self.core.ask(slot, Request::write(place, block))
-            });
-            for answer in join(writes).await {
-                if let Err(trouble) = answer.result {
-                    self.fail(slot, &trouble);
-                }
+            let blocks: Vec<Page> = pages.iter().map(|page| self.next_page(slot, *page)).collect();
+            let again = self.growing.map(|geometry| (geometry, blocks.iter().map(Page::again).collect()));
+            if let Err(trouble) = self.write_pages(&shared.geometry, slot, blocks).await {
+                self.fail(slot, &trouble);
+            } else if let Some((geometry, blocks)) = again
+                && self.write_pages(&geometry, slot, blocks).await.is_err()
+            {
+                // The growth sees that, and the pool stays as it is.
+                self.growing = None;
             }
             // What is left it gets when it is back. To wait for each part of it would keep all from writing who wait until the labels
             // say that it is out.
@@ -522,6 +535,30 @@ impl Keeper {
                 return;
             }
         }
+    }
+
+    /// A page of the table as it is now.
+    fn next_page(&self, slot: usize, page: u64) -> Page {
+        let shared = self.shared();
+        let generation = shared.table.generation(slot, page) + 1;
+        let mut block = Buffer::new(BLOCK);
+        let head = TablePage { pool: shared.id, slot: slot as u16, page, generation };
+        head.encode(shared.table.page(slot, page), &mut block);
+        shared.table.written(slot, page, generation);
+        Page { number: page, copy: (generation % 2) as u8, block }
+    }
+
+    /// Writes pages of a member's table where `geometry` has them. The error is the first one.
+    async fn write_pages(
+        &self,
+        geometry: &Geometry,
+        slot: usize,
+        pages: Vec<Page>,
+    ) -> Result<(), Trouble> {
+        let writes = pages.into_iter().map(|Page { number, copy, block }| {
+            self.core.ask(slot, Request::write(geometry.table_page_place(number, copy), block))
+        });
+        join(writes).await.into_iter().try_for_each(|answer| answer.result)
     }
 
     /// Writes the bitmap to all members that are used, durably.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::bed::Bed;
 use super::pattern;
 use crate::pool::format::{BLOCK, End, Label, TablePage, catalogue};
+use crate::pool::segments::Tail;
 use crate::pool::{Level, MemberState, Refusal};
 
 /// Bytes of a member that is larger.
@@ -293,4 +294,61 @@ fn a_member_that_stops_answering_while_its_table_is_written_is_waited_for_once()
     let took = bed.world.now().since(begun);
     assert!(took < Duration::from_secs(40), "{took:?}");
     assert_eq!((bed.state(1), bed.read(0, BLOCK).unwrap()), (MemberState::Out, pattern(BLOCK, 3)));
+}
+
+/// No checkpoint was made while a pool grew: whoever wrote when the journal was full waited until the tables of all members had been
+/// written.
+#[test]
+fn a_journal_that_is_full_while_a_pool_grows_is_not_waited_for_until_it_has_grown() {
+    let bed = replaced_by_large(9, 16 << 30);
+    let rows = bed.geometry().rows;
+    bed.write(0, &pattern(BLOCK, 2)).unwrap();
+    bed.settle();
+    write_slowly(&bed);
+    bed.handle().grow().unwrap();
+    bed.world.run_for(Duration::from_secs(3)).unwrap();
+    // What others wrote until now.
+    let (shared, last) = (bed.core().shared().clone(), bed.next() - 1);
+    for tail in std::iter::from_fn(|| shared.segments.claim()) {
+        shared.segments.fill(&Tail { last, ..tail });
+    }
+    for row in 0..8 {
+        let begun = bed.world.now();
+        bed.write(row * (16 << 10), &pattern(16 << 10, row as u8)).unwrap();
+        let took = bed.world.now().since(begun);
+        assert!(took < Duration::from_secs(25), "row {row}: {took:?}");
+    }
+    assert_eq!(bed.geometry().rows, rows, "it grows still");
+    bed.world.run_until(|| bed.geometry().rows > rows).unwrap();
+}
+
+/// What checkpoints write while a pool grows is in the new table, too: the journal has forgotten it.
+#[test]
+fn a_pool_that_grew_has_what_checkpoints_wrote_meanwhile() {
+    for (seed, (level, slots)) in (500..).zip(LEVELS) {
+        let (mut bed, _) = replaced(seed, level, slots);
+        let rows = bed.geometry().rows;
+        let millisecond = Duration::from_millis(1);
+        bed.world.configure(|settings| settings.write = 100 * millisecond..101 * millisecond);
+        bed.handle().grow().unwrap();
+        let (shared, last) = (bed.core().shared().clone(), bed.next() - 1);
+        let bytes = pattern(bed.geometry().row_bytes() as usize, seed as u8);
+        for _ in 0..20 {
+            // Few are free, so that there are checkpoints.
+            let taken: Vec<_> = std::iter::from_fn(|| shared.segments.claim()).collect();
+            for (index, tail) in taken.into_iter().enumerate() {
+                match index {
+                    0..2 => shared.segments.leave(tail),
+                    _ => shared.segments.fill(&Tail { last, ..tail }),
+                }
+            }
+            bed.begin_write(0, &bytes);
+            bed.world.run_for(20 * millisecond).unwrap();
+        }
+        bed.world.run_until(|| bed.geometry().rows > rows).unwrap();
+        bed.power_cut();
+        bed.start().unwrap();
+        assert!(bed.read(0, bytes.len()).unwrap() == bytes, "{level}");
+        assert_eq!(bed.scrub().bad, 0, "{level}");
+    }
 }
