@@ -257,7 +257,8 @@ impl Keeper {
     pub(super) async fn scrubbed(&mut self) {
         if !self.shared().scrub.runs.load(Ordering::Acquire) {
             self.label.scrub = None;
-            self.write_labels(None).await;
+            // What it has repaired last is durable before the labels say that it is over.
+            self.checkpoint().await;
         }
     }
 }

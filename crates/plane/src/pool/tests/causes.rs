@@ -811,3 +811,22 @@ fn a_member_that_does_not_answer_is_not_asked_for_each_transaction() {
         bed.machine.release(&bed.path(1));
     }
 }
+
+/// The labels said that a scrub was over while what it had repaired last was not durable.
+#[test]
+fn what_a_scrub_repaired_last_is_durable_before_the_labels_say_that_it_is_over() {
+    for seed in 0..30 {
+        let mut bed = Bed::new(2900 + seed, Level::Raid1, 2, 16 << 10);
+        bed.write(0, &vec![1; bed.volume as usize]).unwrap();
+        bed.settle();
+        bed.world.run_for(Duration::from_secs(30)).unwrap();
+        let place = bed.geometry().unit_place(11);
+        bed.machine.corrupt(&bed.path(1), place..place + BLOCK as u64);
+        bed.handle().scrub();
+        bed.world.run_until(|| bed.first_label(0).scrub.is_some()).unwrap();
+        bed.world.run_until(|| bed.first_label(0).scrub.is_none()).unwrap();
+        assert_eq!(bed.handle().status().scrub.repaired, 1);
+        bed.power_cut();
+        assert!(bed.machine.file_bytes(&bed.path(1), place, BLOCK) == Some(bytes(1)), "seed {seed}");
+    }
+}
