@@ -26,6 +26,9 @@ const SAVE_SCRUB: Duration = Duration::from_secs(5);
 /// How long a rebuilding that cannot go on waits for another member to come back.
 const AGAIN: Duration = Duration::from_secs(10);
 
+/// Rows that a rebuilding passes in one turn which the member has.
+const ROWS_A_TURN: u64 = 256;
+
 /// How long, when all members are there: one that is being rebuilt too has that time to come to the row.
 const SOON: Duration = Duration::from_millis(50);
 
@@ -205,7 +208,7 @@ impl PoolCore {
         let shared = self.shared.clone();
         let mut saved = self.ring.now();
         let mut written = shared.next.load(Ordering::Relaxed);
-        let mut stuck = false;
+        let (mut stuck, mut passed) = (false, 0_u64);
         let (mut pace, rate) = (Pace::default(), &shared.watch.rebuilds[slot]);
         rate.reset();
         tracing::info!(
@@ -232,6 +235,11 @@ impl PoolCore {
                     pace.note(self.ring.turn_time(), cursor + 1, 0, rate);
                 }
                 drop(locked);
+                passed += 1;
+                // Passing rows keeps the core busy: others have their turn.
+                if passed.is_multiple_of(ROWS_A_TURN) {
+                    self.ring.next_turn().await;
+                }
                 continue;
             }
             let start = self.ring.now();

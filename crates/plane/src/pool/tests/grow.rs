@@ -352,3 +352,31 @@ fn a_pool_that_grew_has_what_checkpoints_wrote_meanwhile() {
         assert_eq!(bed.scrub().bad, 0, "{level}");
     }
 }
+
+/// A member that came back lacked one row of half a million, and its core did nothing else until all of them had been passed.
+#[test]
+fn a_member_that_lacks_hardly_anything_does_not_keep_its_core_from_others() {
+    let mut bed = replaced_by_large(10, 8 << 30);
+    let rows = bed.geometry().rows;
+    bed.handle().grow().unwrap();
+    bed.world.run_until(|| bed.handle().status().rows > rows).unwrap();
+    bed.close();
+    bed.machine.detach(larger(1).as_ref());
+    bed.start().unwrap();
+    bed.write(0, &pattern(BLOCK, 2)).unwrap();
+    bed.close();
+    bed.machine.attach(larger(1).as_ref());
+    bed.start().unwrap();
+    let (mut before, mut most) = (0, 0);
+    bed.world
+        .run_until(|| {
+            // Asked after each turn of the core.
+            let MemberState::Rebuilding { rows } = bed.state(1) else { return true };
+            most = most.max(rows - before);
+            before = rows;
+            false
+        })
+        .unwrap();
+    assert_eq!(bed.state(1), MemberState::InSync);
+    assert!(before > 400_000 && most < 10_000, "{most} at once of {before}");
+}
