@@ -145,8 +145,8 @@ async fn look_at_all(ring: &Ring, plans: &[MemberPlan]) -> Result<Vec<Found>, Po
     Ok(found)
 }
 
-/// One that seems to have no label may have lost that at its head, and be larger than it has to be: then the others say where
-/// the one at its tail is.
+/// One that seems to have no label, or to be blank, may have lost that at its head, and be larger than it has to be: then the others
+/// say where the one at its tail is.
 async fn look_again(
     ring: &Ring,
     plans: &[MemberPlan],
@@ -154,7 +154,9 @@ async fn look_again(
     tails: &[u64],
 ) -> Result<(), PoolError> {
     for (plan, found) in plans.iter().zip(found) {
-        if matches!(found, Found::Unusable(_)) && !tails.is_empty() {
+        if matches!(found, Found::Unusable(_) | Found::Blank(_)) && !tails.is_empty() {
+            // One that is locked could not be opened again.
+            *found = Found::Missing;
             *found = look(ring, &plan.place, plan.layers()?, tails).await?;
         }
     }

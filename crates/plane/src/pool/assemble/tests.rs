@@ -206,6 +206,18 @@ fn the_tail_of_a_larger_member_is_found_without_its_head() {
     assert_eq!(read(&machine, &plan), ALL_THERE);
 }
 
+/// The beginning of a larger member was overwritten with zeroes, as by `dd`: it passed for blank, though the label at its tail is whole.
+#[test]
+fn a_larger_member_without_its_head_is_not_blank() {
+    let machine = Machine::new();
+    let tank = plan("tank", Level::Raid0, 0..2);
+    machine.node.put_file(&path(1), &vec![0; 2 * MEMBER as usize]);
+    assert_eq!(machine.absent(&tank), Ok(Vec::new()));
+    let whole = machine.node.file_bytes(&path(1), 0, 2 * MEMBER as usize).unwrap();
+    machine.node.put_file(&path(1), &[&[0; 1 << 20][..], &whole[1 << 20..]].concat());
+    assert_eq!(machine.absent(&tank), Ok(Vec::new()));
+}
+
 #[test]
 fn members_that_do_not_belong_together_are_refused() {
     let machine = Machine::new();
