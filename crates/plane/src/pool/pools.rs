@@ -8,6 +8,7 @@ use std::task::{Poll, Waker};
 
 use super::assemble::Assembled;
 use super::core::{PoolCore, Shared};
+use super::join::join;
 use super::open::Pool;
 use crate::limits::POOL_CLOSE_TIME;
 use crate::meter::GaugeFigures;
@@ -129,10 +130,11 @@ impl PoolCores {
     /// more, and only where the pools are kept: on the first core. The error names pools that did not end in time; nothing of
     /// them is lost.
     pub async fn close(&self) -> Result<(), String> {
-        for core in self.list() {
-            core.close().await?;
-        }
-        Ok(())
+        let cores = self.list();
+        // Together: one that does not come to its end does not keep the others from theirs.
+        let ended = join(cores.iter().map(|core| Box::pin(core.close()))).await;
+        let failed: Vec<String> = ended.into_iter().filter_map(Result::err).collect();
+        if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) }
     }
 }
 

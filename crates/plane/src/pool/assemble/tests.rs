@@ -9,7 +9,7 @@ use ring::{Buffer, Reactor};
 use super::*;
 use crate::disk::Disk;
 use crate::pool::format::BLOCK;
-use crate::pool::{Handle, MemberState, PoolDisk};
+use crate::pool::{Handle, MemberState, PoolCores, PoolDisk};
 use crate::volume::{Backing, Limits};
 
 const MEMBER: u64 = 4 << 20;
@@ -367,4 +367,29 @@ fn a_pool_whose_first_process_is_killed_is_recovered() {
     drop(reactor);
     machine.node.power_cut();
     assert_eq!(read(&machine, &plan), ALL_THERE);
+}
+
+/// A pool that did not come to its end kept those behind it in the list from theirs: they were left as if the power had gone.
+#[test]
+fn a_pool_that_does_not_end_keeps_no_other_one_from_its_end() {
+    let machine = Machine::new();
+    let plans = [plan("tank", Level::Single, [0]), plan("bank", Level::Single, [1])];
+    let reactor: Reactor = machine.node.reactor();
+    let (ring, stalls) = (reactor.ring().clone(), machine.node.clone());
+    let closed = machine.world.block_on(&reactor, async move {
+        let (cores, mut held) = (PoolCores::default(), Vec::new());
+        for plan in &plans {
+            let (assembled, locks) = assemble(&ring, plan, 1).await.unwrap();
+            let core = assembled.pool().core(0, &ring).unwrap();
+            assembled.pool().keep(&core);
+            cores.enter(core);
+            held.push((assembled, locks));
+        }
+        stalls.stall(&path(0));
+        cores.close().await
+    });
+    let said = closed.unwrap().unwrap_err();
+    assert!(said.contains("pool tank was not closed") && !said.contains("bank"), "{said}");
+    let label = machine.node.file_bytes(&path(1), 0, BLOCK).unwrap();
+    assert!(Label::decode(&label).unwrap().clean);
 }
