@@ -258,8 +258,58 @@ impl<'a> Columns<'a> {
     }
 
     /// Makes whole in memory what redundancy can make whole. Says which blocks were found to be bad and are good now:
-    /// they are to be written again.
-    pub(super) fn mend(&mut self) -> Vec<(usize, usize)> {
+    /// they are to be written again. What it cannot is read once more before it passes for lost: a bit that was flipped on the way
+    /// is right on the medium.
+    pub(super) async fn mend(&mut self) -> Vec<(usize, usize)> {
+        let mut mended = self.mend_columns();
+        if self.read_wrong_again().await {
+            mended.extend(self.mend_columns());
+        }
+        mended
+    }
+
+    /// Gives whether some of the blocks that are wrong were right this time.
+    async fn read_wrong_again(&mut self) -> bool {
+        let mut any = false;
+        for slot in 0..self.states.len() {
+            for index in 0..self.states[slot].len() {
+                if self.states[slot][index] != Block::Wrong {
+                    continue;
+                }
+                let position = self.positions.start + index;
+                let answer = self.core.read_unit(slot, self.number, position, Buffer::new(BLOCK)).await;
+                match answer.result {
+                    Ok(()) if self.is_right(slot, position, &answer.buffer) => {
+                        self.put_block(slot, index, &answer.buffer);
+                        any = true;
+                    }
+                    Ok(()) | Err(Trouble::Error(_)) => {}
+                    Err(trouble) => {
+                        self.core.note_silence(slot, &trouble);
+                        break;
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    /// Whether a block that was wrong is what the table says.
+    fn is_right(&self, slot: usize, position: usize, block: &[u8]) -> bool {
+        let is_right = self.core.judge(slot, self.number, position, block) == Judged::Good
+            && self.core.gone(self.number) & 1 << slot == 0;
+        if is_right {
+            tracing::warn!(
+                pool = self.core.shared.name,
+                "member {slot}: block {position} of row {} was wrong, and right when it was read again; hint: look at the cable of the \
+                 member, at its controller and at the memory",
+                self.number
+            );
+        }
+        is_right
+    }
+
+    fn mend_columns(&mut self) -> Vec<(usize, usize)> {
         let mut mended = Vec::new();
         for index in 0..self.positions.len() {
             self.mend_column(index, &mut mended);

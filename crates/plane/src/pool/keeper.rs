@@ -10,8 +10,8 @@ use ring::{Buffer, Instant, Receiver};
 use super::assemble::is_blank;
 use super::core::{PoolCore, Shared, Trouble};
 use super::format::{
-    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, SlotState, TablePage, VolumeEntry, bitmap_block,
-    catalogue,
+    BLOCK, CatalogueReference, Cause, End, Geometry, Id, Label, SlotState, TablePage, VolumeEntry,
+    bitmap_block, catalogue,
 };
 use super::join::join;
 use super::layout::{Slots, members};
@@ -447,7 +447,7 @@ impl Keeper {
             if !self.shared().states.all_in_sync() {
                 self.write_bitmap().await;
             }
-            self.flush(slots & self.used()).await;
+            self.flush(slots).await;
             if self.used() == slots {
                 break;
             }
@@ -549,12 +549,7 @@ impl Keeper {
     }
 
     /// Writes pages of a member's table where `geometry` has them. The error is the first one.
-    async fn write_pages(
-        &self,
-        geometry: &Geometry,
-        slot: usize,
-        pages: Vec<Page>,
-    ) -> Result<(), Trouble> {
+    async fn write_pages(&self, geometry: &Geometry, slot: usize, pages: Vec<Page>) -> Result<(), Trouble> {
         let writes = pages.into_iter().map(|Page { number, copy, block }| {
             self.core.ask(slot, Request::write(geometry.table_page_place(number, copy), block))
         });

@@ -103,7 +103,7 @@ impl PoolCore {
         let mut columns = Columns::load(self, number, positions.clone(), self.slots_of(number)).await;
         let bad = columns.count(Block::Wrong) + columns.count(Block::Unreadable);
         columns.count_trouble();
-        let mended = columns.mend();
+        let mended = columns.mend().await;
         columns.write_again(&mended).await;
         let lost = columns.count(Block::Wrong) + columns.count(Block::Unreadable);
         report.bad.fetch_add(bad, Ordering::Relaxed);
@@ -147,7 +147,7 @@ impl PoolCore {
         }
         let mut columns = Columns::load(self, number, positions.clone(), self.slots_of(number)).await;
         columns.count_trouble();
-        let mended = columns.mend();
+        let mended = columns.mend().await;
         columns.write_again(&mended).await;
         let change = if columns.is_whole(gone & !(1 << slot)) {
             Some(columns.unit_of(slot))

@@ -141,7 +141,7 @@ impl PoolCore {
                 columns.read(others).await;
             }
             columns.count_trouble();
-            let mended = columns.mend();
+            let mended = columns.mend().await;
             columns.write_again(&mended).await;
         }
         let Some(slot) = good(&columns) else {

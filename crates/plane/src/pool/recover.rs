@@ -9,7 +9,7 @@ use ring::Buffer;
 use smallvec::smallvec;
 
 use super::column::{Block, Columns};
-use super::core::PoolCore;
+use super::core::{NO_CHECKSUM, PoolCore};
 use super::events::Counters;
 use super::findings::{Findings, Found};
 use super::format::transaction::{Update, restamp};
@@ -160,15 +160,19 @@ impl PoolCore {
             let head = replay.head;
             let gone = self.gone(head.row);
             let place = (head.row, replay.positions());
-            if self.is_made(&replay) {
+            let is_made = self.is_made(&replay);
+            let is_dropped = !(is_made && self.follows(&replay, gone).await)
+                && !findings.was_complete(number, head.row)
+                && !self.lies_in_place(&replay, gone).await;
+            if is_dropped {
+                Counters::count(&self.shared.counters.dropped);
+            } else if is_made {
                 if self.make(replay, gone).await {
                     uneven.push(place);
                 }
-            } else if findings.was_complete(number, head.row) {
+            } else {
                 self.make_in_part(replay, gone).await;
                 uneven.push(place);
-            } else {
-                Counters::count(&self.shared.counters.dropped);
             }
         }
     }
@@ -176,6 +180,33 @@ impl PoolCore {
     fn is_made(&self, replay: &Replay) -> bool {
         let (row, touched) = (replay.head.row, replay.head.touched);
         is_made(Row::new(self.geometry(), row), self.gone(row), touched, replay.right)
+    }
+
+    /// Whether the blocks of members that lack their part follow from the others: more may be bad in these columns than parts.
+    async fn follows(&self, replay: &Replay, gone: Slots) -> bool {
+        let lacking = self.lacking(replay);
+        if lacking == 0 || replay.head.kind == Kind::Erase {
+            return true;
+        }
+        let columns = self.complete(replay, gone, false).await;
+        members(lacking).all(|slot| is_complete(&columns, slot, replay))
+    }
+
+    /// Whether a block that an update was to change is in its place already: then all of its parts were on stable media.
+    async fn lies_in_place(&self, replay: &Replay, gone: Slots) -> bool {
+        for slot in members(replay.head.touched & !gone) {
+            let blocks = self.read_place(slot, replay).await;
+            let entries = replay.positions().zip(replay.wanted(slot));
+            for ((position, entry), block) in entries.zip(blocks.chunks_exact(BLOCK)) {
+                let before = self.shared.table.entry(slot, replay.head.row, position);
+                // Of what lay there before something has to be known.
+                let is_other = before != *entry && !matches!(before, LOST | UNWRITTEN | NO_CHECKSUM);
+                if is_other && !matches!(*entry, LOST | UNWRITTEN) && block_entry(block) == *entry {
+                    return true;
+                }
+            }
+        }
+        false
     }
 
     /// The slots that take part in an update and have no right part of it.
@@ -194,10 +225,8 @@ impl PoolCore {
             for (slot, payload) in
                 payloads.iter_mut().filter(|(slot, _)| replay.head.touched & 1 << slot != 0)
             {
-                let mut states = columns.states(*slot).iter().zip(replay.wanted(*slot));
                 // One of which a later update is in its place was complete once: then that later one is in all journals.
-                if states.all(|(state, wanted)| *state == Block::Good || matches!(*wanted, LOST | UNWRITTEN))
-                {
+                if is_complete(&columns, *slot, replay) {
                     if let Some(payload) = payload {
                         payload.extend_from_slice(columns.bytes(*slot));
                     }
@@ -312,7 +341,7 @@ impl PoolCore {
         }
         // What else is bad follows from the rest as long as the columns are what they were before.
         let mut before = Columns::load(self, row, replay.positions(), all).await;
-        let mut mended = before.mend();
+        let mut mended = before.mend().await;
         mended.retain(|(slot, _)| touched & 1 << slot == 0);
         before.write_again(&mended).await;
         let mut columns = Columns::unknown(self, row, replay.positions());
@@ -334,7 +363,7 @@ impl PoolCore {
                 }
             }
         }
-        columns.mend();
+        columns.mend().await;
         for slot in members(touched) {
             columns.hold_against(slot, replay.wanted(slot));
         }
@@ -357,7 +386,7 @@ impl PoolCore {
     async fn repair(&self, row: u64, positions: Range<usize>) {
         let all = Row::new(self.geometry(), row).slots();
         let mut columns = Columns::load(self, row, positions, all).await;
-        let mended = columns.mend();
+        let mended = columns.mend().await;
         columns.write_again(&mended).await;
     }
 }
@@ -370,6 +399,12 @@ fn completed(found: &Found, slot: usize, place: u64, payload: &[u8]) -> Request 
     blocks.copy_from_slice(payload);
     restamp(header, slot as u16, place, (payload.len() / BLOCK) as u32);
     Request::write(place, bytes).with(Flags::FUA)
+}
+
+/// Whether all blocks of a slot are what an update wants them to be.
+fn is_complete(columns: &Columns<'_>, slot: usize, replay: &Replay) -> bool {
+    let mut blocks = columns.states(slot).iter().zip(replay.wanted(slot));
+    blocks.all(|(state, wanted)| *state == Block::Good || matches!(*wanted, LOST | UNWRITTEN))
 }
 
 /// Whether a block of a part is what its entry says.

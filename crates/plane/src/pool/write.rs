@@ -238,7 +238,7 @@ impl PoolCore {
         if !whole {
             columns.read(all_slots & !gone).await;
             columns.count_trouble();
-            columns.mend();
+            columns.mend().await;
         }
         for unit in members(group.units) {
             for part in parts {
