@@ -462,8 +462,18 @@ impl<'a> Columns<'a> {
                         self.number
                     );
                 }
-                Err(trouble) => drop(self.core.fail(slot, Cause::WriteError, &trouble)),
+                Err(trouble) => self.fail_again(slot, &trouble),
             }
+        }
+    }
+
+    /// A member did not take a block again. What it may still take later, when the row is no more ours, must not come over what is
+    /// written then.
+    fn fail_again(&self, slot: usize, trouble: &Trouble) {
+        let stalls = matches!(trouble, Trouble::Stall);
+        let cause = if stalls { Cause::Stall } else { Cause::WriteError };
+        if !self.core.fail(slot, cause, trouble) && stalls {
+            self.core.shared.fail_stop("a block that was made whole again could not be written");
         }
     }
 

@@ -922,3 +922,45 @@ fn what_lies_in_its_place_beside_something_lost_is_known_without_its_journal() {
     bed.start().unwrap();
     assert_eq!(bed.read(third, BLOCK), Ok(bytes(3)));
 }
+
+/// A member that could not be spared took longer than it may over a block that had been made whole again. The row was given to the next
+/// write, and the block took that when it was written at last.
+#[test]
+fn a_block_that_is_made_whole_too_late_takes_no_write_that_comes_after_it() {
+    let mut bed = Bed::new(906, Level::Raid5, 3, 16 << 10);
+    let microseconds = Duration::from_micros;
+    bed.write(0, &vec![1; bed.volume as usize]).unwrap();
+    bed.settle();
+    bed.world.run_for(Duration::from_secs(30)).unwrap();
+    // Of row 0 the data lie in slots 0 and 1; slot 2, which is being rebuilt, has it already.
+    bed.take_out(2);
+    bed.renew(2);
+    bed.world.run_until(|| matches!(bed.state(2), MemberState::Rebuilding { rows: 3.. })).unwrap();
+    bed.machine.slow_down(&bed.path(2), 100_000);
+    let place = bed.geometry().unit_place(0);
+    bed.machine.corrupt(&bed.path(0), place..place + BLOCK as u64);
+    bed.world.configure(|settings| {
+        settings.read = microseconds(100)..microseconds(101);
+        settings.write = microseconds(1000)..microseconds(1001);
+        settings.nap_chance = 0.0;
+    });
+    bed.world.run_for(microseconds(500)).unwrap();
+    bed.machine.slow_down(&bed.path(2), 1);
+    let read = bed.begin_read(0, BLOCK);
+    // Read once, as a column, and from the others; then it is written, which takes 20 seconds.
+    bed.world.run_for(microseconds(250)).unwrap();
+    bed.machine.slow_down(&bed.path(0), 20_000);
+    bed.world.run_for(microseconds(100)).unwrap();
+    bed.machine.slow_down(&bed.path(0), 1);
+    bed.world.run_for(Duration::from_secs(17)).unwrap();
+    assert_eq!(read.take(), Some(bytes(1)));
+    let written = bed.write(0, &bytes(2));
+    bed.world.run_for(Duration::from_secs(10)).unwrap();
+    let status = bed.handle().status();
+    assert!(written.is_ok() != status.has_failed, "{:?}", written.map_err(|error| error.kind()));
+    if !status.has_failed {
+        bed.handle().offline(2).ok();
+        bed.world.run_for(Duration::from_secs(1)).unwrap();
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(2)));
+    }
+}
