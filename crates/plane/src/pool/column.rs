@@ -74,11 +74,10 @@ impl<'a> Columns<'a> {
         for (slot, answer) in members(slots).zip(answers) {
             match answer.result {
                 Ok(()) => self.bytes[slot] = answer.buffer,
-                Err(Trouble::Error(_)) => self.read_one_by_one(slot).await,
+                Err(Trouble::Error(_)) if self.read_one_by_one(slot).await => {}
+                Err(Trouble::Error(_)) => continue,
                 Err(trouble) => {
-                    self.bytes[slot] = Buffer::zeroed(self.positions.len() * BLOCK);
-                    self.core.note_silence(slot, &trouble);
-                    self.states[slot].fill(Block::Gone);
+                    self.falls_silent(slot, &trouble);
                     continue;
                 }
             }
@@ -91,8 +90,15 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// A member that cannot read all of the blocks may read some of them.
-    async fn read_one_by_one(&mut self, slot: usize) {
+    /// A member does not answer: nothing is had of it.
+    fn falls_silent(&mut self, slot: usize, trouble: &Trouble) {
+        self.bytes[slot] = Buffer::zeroed(self.positions.len() * BLOCK);
+        self.core.note_silence(slot, trouble);
+        self.states[slot].fill(Block::Gone);
+    }
+
+    /// A member that cannot read all of the blocks may read some of them. False when it does not answer: it is asked for no more.
+    async fn read_one_by_one(&mut self, slot: usize) -> bool {
         self.bytes[slot] = Buffer::zeroed(self.positions.len() * BLOCK);
         for index in 0..self.positions.len() {
             let position = self.positions.start + index;
@@ -102,9 +108,14 @@ impl<'a> Columns<'a> {
                     self.bytes[slot][index * BLOCK..][..BLOCK].copy_from_slice(&answer.buffer);
                     self.states[slot][index] = Block::Good;
                 }
-                Err(_) => self.states[slot][index] = Block::Unreadable,
+                Err(Trouble::Error(_)) => self.states[slot][index] = Block::Unreadable,
+                Err(trouble) => {
+                    self.falls_silent(slot, &trouble);
+                    return false;
+                }
             }
         }
+        true
     }
 
     /// Finds out what has been read.

@@ -964,3 +964,28 @@ fn a_block_that_is_made_whole_too_late_takes_no_write_that_comes_after_it() {
         assert_eq!(bed.read(0, BLOCK), Ok(bytes(2)));
     }
 }
+
+/// A member gave an error, and then no answer any more: it was asked for each block of the unit, and each was waited for.
+#[test]
+fn a_member_that_stops_answering_behind_an_error_is_not_asked_for_each_block() {
+    for level in [Level::Raid1, Level::Raid5] {
+        let bed = Bed::new(907, level, if level == Level::Raid1 { 2 } else { 3 }, 64 << 10);
+        let unit = 64 << 10;
+        bed.write(0, &vec![1; unit]).unwrap();
+        bed.settle();
+        bed.world.run_for(Duration::from_secs(30)).unwrap();
+        let (place, microseconds) = (bed.geometry().unit_place(0), Duration::from_micros);
+        bed.machine.fail_reads(&bed.path(0), place..place + unit as u64);
+        bed.world.configure(|settings| {
+            settings.read = microseconds(100)..microseconds(101);
+            settings.nap_chance = 0.0;
+        });
+        let read = bed.begin_read(0, unit);
+        // It fails twice, as a whole and as a part of the columns.
+        bed.world.run_for(microseconds(150)).unwrap();
+        bed.machine.slow_down(&bed.path(0), 1_000_000);
+        bed.world.run_for(Duration::from_secs(40)).unwrap();
+        assert!(read.take() == Some(vec![1; unit]), "{level}");
+        assert_eq!(bed.state(0), MemberState::Out, "{level}");
+    }
+}
