@@ -62,6 +62,8 @@ pub struct Shared {
     pub(super) retired: AtomicU64,
     /// For each core, the oldest transaction whose blocks are not all in their places.
     pub(super) oldest: Box<[AtomicU64]>,
+    /// Slots whose members did not take the tail of a label, whoever kept the pool then.
+    pub(super) without_tail: AtomicU64,
     /// Changes of slots' states, and how many of them the labels know.
     pub(super) changes: AtomicU64,
     pub(super) labelled: AtomicU64,

@@ -142,8 +142,6 @@ pub(super) struct Keeper {
     pub(super) faulted: Slots,
     /// Slots that an administrator took out since.
     pub(super) unwanted: Slots,
-    /// Slots whose members did not take the tail of a label.
-    without_tail: Slots,
     /// While the pool grows: where table and bitmap are to lie. What a checkpoint writes comes to both tables.
     pub(super) growing: Option<Geometry>,
     pub(super) slow: SlowWatch,
@@ -162,7 +160,6 @@ impl Keeper {
             began,
             faulted: 0,
             unwanted: 0,
-            without_tail: 0,
             growing: None,
             slow,
         };
@@ -335,7 +332,7 @@ impl Keeper {
             return Err("does not answer".to_owned());
         }
         (self.faulted, self.unwanted) = (self.faulted & !(1 << slot), self.unwanted & !(1 << slot));
-        self.without_tail &= !(1 << slot);
+        shared.without_tail.fetch_and(!(1 << slot), Ordering::AcqRel);
         if let Some(id) = newcomer {
             self.label.slots[slot].member = id;
         }
@@ -641,11 +638,13 @@ impl Keeper {
     /// Writes one of the labels of all members that are used. Who did not take his tail keeps his head as it is: what was to come
     /// there may still be on its way.
     pub(super) async fn write_label(&mut self, end: End, place: u64) {
-        let slots = self.used() & if end == End::Head { !self.without_tail } else { Slots::MAX };
+        let without_tail = &self.core.shared.without_tail;
+        let kept = if end == End::Head { without_tail.load(Ordering::Acquire) } else { 0 };
+        let slots = self.used() & !kept;
         let content = |slot| Buffer::copy_of(&self.label.of_slot(slot, end).encode());
         let failed = self.write_to(slots, place, content).await;
         if end == End::Tail {
-            self.without_tail |= failed;
+            without_tail.fetch_or(failed, Ordering::AcqRel);
         }
     }
 

@@ -358,6 +358,7 @@ impl Pool {
             next: AtomicU64::new(1),
             retired: AtomicU64::new(1),
             oldest: (0..cores).map(|_| AtomicU64::new(u64::MAX)).collect(),
+            without_tail: AtomicU64::new(0),
             changes: AtomicU64::new(0),
             labelled: AtomicU64::new(0),
             keeper: sender,

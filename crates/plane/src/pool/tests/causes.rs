@@ -989,3 +989,24 @@ fn a_member_that_stops_answering_behind_an_error_is_not_asked_for_each_block() {
         assert_eq!(bed.state(0), MemberState::Out, "{level}");
     }
 }
+
+/// While a pool was opened, its only member did not take the tail of its label. Who kept the pool from then on did not know that, and
+/// wrote the head: cut then, both were torn.
+#[test]
+fn a_head_is_left_as_it_is_whose_tail_the_opening_could_not_write() {
+    for seed in 0..60 {
+        let mut bed = Bed::new(3000 + seed, Level::Single, 1, 16 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.close();
+        let tail = bed.geometry_of(0).label_place(End::Tail);
+        bed.machine.fail_writes(&bed.path(0), tail..tail + BLOCK as u64);
+        bed.start().unwrap();
+        assert!(bed.handle().status().has_failed);
+        bed.handle().scrub();
+        bed.world.run_for(Duration::from_micros(seed * 20)).unwrap();
+        bed.power_cut();
+        bed.machine.repair(&bed.path(0));
+        bed.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)), "seed {seed}");
+    }
+}
