@@ -240,6 +240,11 @@ impl PoolCore {
         self.gauge.figures()
     }
 
+    /// Whether another member has the slot by now than the one that was asked.
+    fn is_replaced(&self, slot: usize, asked: &Rc<Stack>) -> bool {
+        self.member(slot).is_none_or(|stack| !Rc::ptr_eq(&stack, asked))
+    }
+
     fn member(&self, slot: usize) -> Option<Rc<Stack>> {
         if self.replaced.get() != self.shared.replaced.load(Ordering::Acquire)
             && let Err(error) = self.open_members()
@@ -290,6 +295,9 @@ impl PoolCore {
         let now = self.ring.turn_time();
         let failed = completion.as_ref().is_none_or(|completion| completion.result.is_err());
         gauge.meter.done(verb, bytes, begun, now, failed);
+        if failed && self.is_replaced(slot, &member) {
+            return Answer { result: Err(Trouble::Replaced), buffer: Buffer::empty() };
+        }
         let Some(Completion { result, buffer }) = completion else {
             return Answer { result: Err(Trouble::Stall), buffer: Buffer::empty() };
         };
@@ -375,6 +383,10 @@ impl PoolCore {
     /// A member failed a request: it is taken out, unless the pool cannot do without. Gives whether it is out now.
     pub(super) fn fail(&self, slot: usize, cause: Cause, trouble: &Trouble) -> bool {
         let shared = &self.shared;
+        // That one is out, and the one that has its place by now has done nothing wrong.
+        if matches!(trouble, Trouble::Replaced) {
+            return true;
+        }
         let survives = |gone| shared.geometry.survives(gone);
         let gone = shared.states.out() | shared.states.rebuilding() | 1 << slot;
         if shared.states.out() & 1 << slot == 0 && !survives(gone) {
@@ -447,6 +459,9 @@ pub(super) enum Trouble {
     /// It is not there.
     #[error("it is not there")]
     Away,
+    /// Another one has its place since it was asked.
+    #[error("it was replaced meanwhile")]
+    Replaced,
     /// Somebody wants it so.
     #[error("it is not to be used")]
     Unwanted,

@@ -387,3 +387,25 @@ fn rebuilding_says_how_far_it_is() {
     bed.world.run_until(|| bed.handle().status().members[3].state == MemberState::InSync).unwrap();
     assert_eq!(bed.handle().status().members[3].progress, None);
 }
+
+/// A member stopped answering, and a spare took its place. What had been asked of the member since was given up only then, and the
+/// spare was taken out for it.
+#[test]
+fn a_spare_is_not_taken_out_for_what_was_asked_of_the_one_before_it() {
+    let (mut bed, mut bytes) = bed(40, Level::Raid1, 2);
+    bed.world.run_for(Duration::from_secs(30)).unwrap();
+    bed.machine.stall(&bed.path(1));
+    bytes[..BLOCK].fill(0x44);
+    bed.begin_write(0, &bytes[..BLOCK]);
+    bed.world.run_for(Duration::from_secs(10)).unwrap();
+    // Row 1 is read from member 1.
+    let read = bed.begin_read(16 << 10, BLOCK);
+    bed.world.run_for(Duration::from_secs(60)).unwrap();
+    assert_eq!(read.take().as_deref(), Some(&bytes[16 << 10..][..BLOCK]));
+    assert_eq!((place(&bed, 1).as_deref(), bed.state(1)), (Some("/s0"), MemberState::InSync));
+    bed.kill();
+    bed.machine.release(&bed.path(1));
+    bed.leave(1);
+    bed.start().unwrap();
+    is_whole(&mut bed, &bytes, 0);
+}
