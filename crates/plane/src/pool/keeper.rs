@@ -444,7 +444,7 @@ impl Keeper {
             if !self.shared().states.all_in_sync() {
                 self.write_bitmap().await;
             }
-            self.flush(slots).await;
+            self.flush(slots & self.used()).await;
             if self.used() == slots {
                 break;
             }
