@@ -201,7 +201,9 @@ impl PoolCore {
                 let before = self.shared.table.entry(slot, replay.head.row, position);
                 // Of what lay there before something has to be known.
                 let is_other = before != *entry && !matches!(before, LOST | UNWRITTEN | NO_CHECKSUM);
-                if is_other && !matches!(*entry, LOST | UNWRITTEN) && block_entry(block) == *entry {
+                // Zeroes may be what was put in place of what cannot be read.
+                let is_there = !matches!(*entry, LOST | UNWRITTEN) && block.iter().any(|byte| *byte != 0);
+                if is_other && is_there && block_entry(block) == *entry {
                     return true;
                 }
             }
