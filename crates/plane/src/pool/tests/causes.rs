@@ -923,6 +923,27 @@ fn what_lies_in_its_place_beside_something_lost_is_known_without_its_journal() {
     assert_eq!(bed.read(third, BLOCK), Ok(bytes(3)));
 }
 
+/// Zeroes stood for a block that could not be read, and were taken for those that a write was to bring there: it passed for complete, and what
+/// it lacked for lost.
+#[test]
+fn zeroes_in_place_of_what_cannot_be_read_are_no_sign_of_a_write() {
+    let (mut bed, unit) = (Bed::new(2932, Level::Raid5, 4, 16 << 10), 16 << 10);
+    bed.write(0, &vec![1; bed.geometry().row_bytes() as usize]).unwrap();
+    bed.close();
+    // Of row 0 parity lies in slot 3.
+    bed.machine.detach(&bed.path(3));
+    bed.start().unwrap();
+    let (place, next) = (bed.geometry().unit_place(0), bed.next());
+    bed.machine.fail_reads_until_written(&bed.path(0), place..place + BLOCK as u64);
+    bed.machine.slow_down(&bed.path(1), 2000);
+    bed.begin_write(0, &[vec![0; unit], vec![2; unit]].concat());
+    bed.world.run_until(|| bed.next() > next).unwrap();
+    bed.world.run_for(Duration::from_millis(20)).unwrap();
+    bed.power_cut();
+    bed.start().unwrap();
+    assert!(bed.read(unit as u64, unit) == Ok(vec![1; unit]));
+}
+
 /// A member that could not be spared took longer than it may over a block that had been made whole again. The row was given to the next
 /// write, and the block took that when it was written at last.
 #[test]
@@ -997,6 +1018,7 @@ fn a_member_that_stops_answering_behind_an_error_is_not_asked_for_each_block() {
 fn a_head_is_left_as_it_is_while_a_tail_of_the_opening_is_on_its_way() {
     for seed in 0..60 {
         let mut bed = Bed::new(3000 + seed, Level::Single, 1, 16 << 10);
+        bed.world.configure(|settings| settings.torn_sectors = true);
         bed.write(0, &bytes(1)).unwrap();
         bed.close();
         let (path, before, microseconds) = (bed.path(0), bed.first_label(0), Duration::from_micros);
