@@ -16,6 +16,7 @@ use super::format::{
 };
 use super::grown::Current;
 use super::handle::Handle;
+use super::join::join;
 use super::keeper::{Keeper, Message};
 use super::layout::members;
 use super::level::Level;
@@ -293,6 +294,7 @@ impl Pool {
             )));
         }
         let core = self.core(0, ring)?;
+        core.settle_members().await;
         for slot in members(shared.geometry.slot_mask() & !shared.states.out()) {
             let rows = match label.slots[slot].state {
                 // What it is to get all of has nothing behind the cursor, nor pages of the table for that.
@@ -518,6 +520,24 @@ impl PoolCore {
             self.ask(slot, Request::flush()).await.result.map_err(failed)?;
         }
         Ok(())
+    }
+
+    /// What a process that was killed had on its way may be there and not be durable. Whatever is judged by it from now on outlives the
+    /// next cut only if it does, too.
+    async fn settle_members(&self) {
+        let slots = self.geometry().slot_mask() & !self.shared.states.out();
+        let answers = join(members(slots).map(|slot| self.ask(slot, Request::flush()))).await;
+        for (slot, answer) in members(slots).zip(answers) {
+            match answer.result {
+                Ok(()) => {}
+                Err(trouble @ Trouble::Error(_)) => {
+                    if !self.fail(slot, Cause::WriteError, &trouble) {
+                        self.shared.fail_stop("what members have could not be made durable");
+                    }
+                }
+                Err(trouble) => self.note_silence(slot, &trouble),
+            }
+        }
     }
 
     /// The power went while the tails of labels were written: where one is not whole it gets what the head says, before that is

@@ -161,10 +161,10 @@ impl PoolCore {
             let gone = self.gone(head.row);
             let place = (head.row, replay.positions());
             let is_made = self.is_made(&replay);
-            let is_dropped = !(is_made && self.follows(&replay, gone).await)
-                && !findings.was_complete(number, head.row)
-                && !self.lies_in_place(&replay, gone).await;
-            if is_dropped {
+            let is_kept = is_made && self.follows(&replay, gone).await
+                || findings.was_complete(number, head.row)
+                || self.lies_in_place(&replay, gone).await;
+            if !is_kept {
                 Counters::count(&self.shared.counters.dropped);
             } else if is_made {
                 if self.make(replay, gone).await {

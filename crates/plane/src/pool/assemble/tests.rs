@@ -214,7 +214,7 @@ fn a_larger_member_without_its_head_is_not_blank() {
     machine.node.put_file(&path(1), &vec![0; 2 * MEMBER as usize]);
     assert_eq!(machine.absent(&tank), Ok(Vec::new()));
     let whole = machine.node.file_bytes(&path(1), 0, 2 * MEMBER as usize).unwrap();
-    machine.node.put_file(&path(1), &[&[0; 1 << 20][..], &whole[1 << 20..]].concat());
+    machine.node.put_file(&path(1), &[&vec![0; 1 << 20], &whole[1 << 20..]].concat());
     assert_eq!(machine.absent(&tank), Ok(Vec::new()));
 }
 

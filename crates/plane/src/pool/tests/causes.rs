@@ -760,7 +760,7 @@ fn a_member_whose_table_is_not_known_does_not_come_in() {
         bed.start().unwrap();
         bed.write(8 * row as u64, &bytes(9)).unwrap();
         bed.machine.attach(&bed.path(1));
-        let (member, _lock) = bed.member(bed.path(1));
+        let (member, lock) = bed.member(bed.path(1));
         bed.handle().online(1, member).unwrap();
         bed.world.run_for(Duration::from_micros(moment * 100)).unwrap();
         bed.machine.stall(&bed.path(1));
@@ -769,7 +769,7 @@ fn a_member_whose_table_is_not_known_does_not_come_in() {
         bed.world.run_for(Duration::from_secs(20)).unwrap();
         if bed.state(1) == MemberState::Out {
             refused += 1;
-            drop(_lock);
+            drop(lock);
             let (member, _lock) = bed.member(bed.path(1));
             bed.handle().online(1, member).unwrap();
         }
@@ -837,8 +837,7 @@ fn what_a_scrub_repaired_last_is_durable_before_the_labels_say_that_it_is_over()
 fn what_was_read_wrongly_once_is_read_again_before_it_is_lost() {
     for (level, slots) in [(Level::Raid1, 2), (Level::Raid5, 4)] {
         let mut bed = Bed::new(2920, level, slots, 16 << 10);
-        let (unit, whole) = (16 << 10, bed.geometry().row_bytes() as usize);
-        bed.write(0, &vec![1; whole]).unwrap();
+        bed.write(0, &vec![1; bed.geometry().row_bytes() as usize]).unwrap();
         bed.settle();
         bed.world.run_for(Duration::from_secs(30)).unwrap();
         // Of row 0 the last slot has parity, or the other copy.
@@ -849,8 +848,8 @@ fn what_was_read_wrongly_once_is_read_again_before_it_is_lost() {
         bed.machine.misread(&bed.path(0), block.clone(), 2);
         assert!(bed.read(0, BLOCK) == Ok(bytes(1)), "{level}: read");
         bed.machine.misread(&bed.path(0), block.clone(), 1);
-        let other = if level == Level::Raid5 { unit } else { 512 };
-        bed.write(other as u64, &bytes(2)[..if level == Level::Raid5 { BLOCK } else { 512 }]).unwrap();
+        let (beside, length) = if level == Level::Raid5 { (16 << 10, BLOCK) } else { (512, 512) };
+        bed.write(beside, &bytes(2)[..length]).unwrap();
         assert!(bed.read(0, 512) == Ok(vec![1; 512]), "{level}: write beside it");
         bed.renew(slots - 1);
         bed.machine.misread(&bed.path(0), block, 1);
@@ -1034,6 +1033,26 @@ fn a_head_is_left_as_it_is_while_a_tail_of_the_opening_is_on_its_way() {
         bed.ring().spawn_later(async move { Pool::close(&shared, &ring).await });
         bed.world.run_for(microseconds(seed * 40)).unwrap();
         bed.power_cut();
+        bed.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)), "seed {seed}");
+    }
+}
+
+/// A process was killed while it wrote the tail of a label, which was there and not durable yet. The next one wrote the head: cut then,
+/// both were torn.
+#[test]
+fn what_a_process_that_was_killed_had_on_its_way_is_durable_before_a_head_is_written() {
+    for seed in 0..400 {
+        let mut bed = Bed::new(3100 + seed, Level::Single, 1, 16 << 10);
+        bed.write(0, &bytes(1)).unwrap();
+        bed.settle();
+        let (before, shared, ring) = (bed.first_label(0), bed.core().shared().clone(), bed.ring());
+        bed.ring().spawn_later(async move { Pool::close(&shared, &ring).await });
+        bed.world.run_until(|| bed.first_label(0).generation > before.generation).unwrap();
+        bed.world.run_for(Duration::from_micros(1)).unwrap();
+        bed.kill();
+        // For many seeds while it writes the head.
+        bed.cut_opening(Duration::from_micros(2000 + seed % 100 * 40));
         bed.start().unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert_eq!(bed.read(0, BLOCK), Ok(bytes(1)), "seed {seed}");
     }
