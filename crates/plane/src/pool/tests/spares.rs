@@ -1,6 +1,8 @@
 //! Spares, scrubs that go on, members that are slow, and how far all of that is.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::Duration;
 
 use super::bed::Bed;
@@ -327,10 +329,15 @@ fn a_scrub_goes_on_after_a_restart() {
 fn a_scrub_that_is_stopped_does_not_go_on() {
     let mut bed = Bed::new(10, Level::Raid1, 2, 16 << 10);
     bed.write(0, &pattern(bed.volume as usize, 9)).unwrap();
-    (0..2).for_each(|slot| bed.machine.slow_down(&bed.path(slot), 1000));
+    // It waits for row 6 until it is stopped.
+    let (core, held) = (bed.core().clone(), Rc::new(RefCell::new(None)));
+    let hold = held.clone();
+    bed.ring().spawn_later(async move { drop(hold.replace(Some(core.lock(6).await))) });
+    bed.world.run_until(|| held.borrow().is_some()).unwrap();
     bed.handle().scrub();
     bed.world.run_until(|| bed.handle().status().scrub.rows >= 2 && label(&bed, 0).scrub.is_some()).unwrap();
     bed.handle().stop_scrub();
+    held.take();
     bed.world.run_until(|| !bed.handle().status().scrub.runs).unwrap();
     assert!(bed.handle().status().scrub.rows < 12);
     bed.world.run_until(|| label(&bed, 0).scrub.is_none()).unwrap();
