@@ -3,8 +3,8 @@
 //!
 //! A request comes in at [`PoolDisk`]. Reads (`read`) take the plain way or go by whole columns (`column`). Writes
 //! (`write`) become changes of columns, which the `journal` makes durable before they go to their places. What is done once
-//! for the pool is the `keeper`'s, `spares` among it; `watch` holds members against one another; `open`, `findings` and
-//! `recover` are its beginning.
+//! for the pool is the `keeper`'s, `spares` among it; `watch` holds members against one another; `open`, `load`,
+//! `findings` and `recover` are its beginning.
 
 mod admit;
 mod allocate;
@@ -28,6 +28,7 @@ mod journal;
 mod keeper;
 pub mod layout;
 mod level;
+mod load;
 mod locks;
 mod maintain;
 mod member;

@@ -9,7 +9,7 @@ use ring::Buffer;
 use smallvec::smallvec;
 
 use super::column::{Block, Columns};
-use super::core::{NO_CHECKSUM, PoolCore};
+use super::core::{NO_CHECKSUM, PoolCore, Trouble};
 use super::events::Counters;
 use super::findings::{Findings, Found};
 use super::format::transaction::{Update, restamp};
@@ -194,7 +194,9 @@ impl PoolCore {
 
     /// Whether a block that an update was to change is in its place already: then all of its parts were on stable media.
     async fn lies_in_place(&self, replay: &Replay, gone: Slots) -> bool {
-        for slot in members(replay.head.touched & !gone) {
+        // Of what was erased there is nothing to be seen.
+        let slots = if replay.head.kind == Kind::Write { replay.head.touched & !gone } else { 0 };
+        for slot in members(slots) {
             let blocks = self.read_place(slot, replay).await;
             let entries = replay.positions().zip(replay.wanted(slot));
             for ((position, entry), block) in entries.zip(blocks.chunks_exact(BLOCK)) {
@@ -372,14 +374,19 @@ impl PoolCore {
         columns
     }
 
-    async fn flush_members(&self) {
+    /// Makes durable what members have. One that does not is out, or the pool writes nothing any more; one that does not answer is noted.
+    pub(super) async fn flush_members(&self) {
         let slots = self.geometry().slot_mask() & !self.shared.states.out();
         let flushes = members(slots).map(|slot| self.ask(slot, Request::flush()));
         for (slot, answer) in members(slots).zip(join(flushes).await) {
-            if let Err(trouble) = answer.result
-                && !self.fail(slot, Cause::WriteError, &trouble)
-            {
-                self.shared.fail_stop("what the journal has could not be made durable");
+            match answer.result {
+                Ok(()) => {}
+                Err(trouble @ Trouble::Error(_)) => {
+                    if !self.fail(slot, Cause::WriteError, &trouble) {
+                        self.shared.fail_stop("what members have could not be made durable");
+                    }
+                }
+                Err(trouble) => self.note_silence(slot, &trouble),
             }
         }
     }
