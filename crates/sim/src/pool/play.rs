@@ -396,7 +396,8 @@ impl History {
         let atlas = self.control.atlas.borrow();
         let lost = atlas.without_journal(&self.machine.roster);
         let halved = atlas.halved();
-        let unused = self.machine.roster.gone() | self.machine.not_in_sync();
+        // One that is still to fail may do so while the pool is opened, before the others have what it alone has.
+        let unused = self.machine.roster.gone() | self.machine.not_in_sync() | self.ailing();
         drop(atlas);
         if !self.machine.geometry().survives(lost | unused) && lost != 0 {
             self.note(format_args!("the journals of members {lost:b} have damage, {unused:b} are not used"));
