@@ -134,6 +134,11 @@ impl Session {
             let bytes = prepared.data_in() as usize;
             let _promise = connection.outgoing.promise(bytes, SEND_QUEUE_BYTES).await;
             wait_for_memory(connection.ring(), bytes, || session.is_wanted(id)).await;
+            if connection.outgoing.is_closed() {
+                // The initiator was let go while this waited for it: nobody takes what it would give.
+                session.retire(id);
+                return;
+            }
             // Aborted while it waited: then it is gone already.
             if !session.set_running(id) {
                 return;

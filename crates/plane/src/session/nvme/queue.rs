@@ -456,13 +456,18 @@ impl Queue {
         let Some((command, buffer)) = self.start(id) else { return };
         let (queue, begun) = (self.clone(), self.shard.ring().turn_time());
         self.shard.ring().spawn(async move {
+            let promise = queue.promise(queue.input(&command)).await;
+            if !queue.is_open() {
+                // The host was let go while this waited for it: nobody takes what it would give.
+                return queue.leave(id);
+            }
             let outcome = match &queue.role {
                 Role::Admin(controller) => {
-                    drop(queue.promise((command.sgl.length as usize).min(TRANSFER_BYTES)).await);
+                    drop(promise);
                     controller.execute(&queue, &command, &buffer).await
                 }
                 Role::Io(namespaces) => {
-                    let _promise = queue.promise(io::input(&command)).await;
+                    let _promise = promise;
                     let is_limited = io::is_limited(&command, &namespaces.channels.borrow());
                     let outcome = if is_limited {
                         let work = io::execute(&queue, namespaces, &command, buffer);
@@ -521,6 +526,20 @@ impl Queue {
             wait_for_memory(self.shard.ring(), bytes.min(TRANSFER_BYTES), || self.is_open()).await;
         }
         promise
+    }
+
+    /// Bytes that a command will give.
+    fn input(&self, command: &Command) -> usize {
+        match self.role {
+            Role::Admin(_) => (command.sgl.length as usize).min(TRANSFER_BYTES),
+            Role::Io(_) => io::input(command),
+        }
+    }
+
+    /// A command that nobody waits for any more ends without an answer.
+    fn leave(&self, id: SlotId) {
+        self.slots.borrow_mut().remove(id);
+        self.changed.notify();
     }
 
     /// A command is done: its completion goes out.

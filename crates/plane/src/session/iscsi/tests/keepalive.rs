@@ -9,6 +9,7 @@ use wire::iscsi::{InitiatorPdu, NopOut, RESERVED_TAG, TargetPdu};
 use super::bed::{Bed, Stage, play, play_with_file};
 use super::peer::{Joining, Scsi, next, pattern};
 use crate::limits::{ANSWER_QUEUE_BYTES, LOGIN_TIME, SEND_QUEUE_BYTES, SEND_STALL, TRANSFER_BYTES};
+use crate::request::Verb;
 use crate::session::iscsi::IscsiOptions;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -110,6 +111,26 @@ fn reads_of_one_who_does_not_read_take_little_memory() {
             "{used} bytes for reads that wait for their reader"
         );
         assert_eq!(other.read(0, 16).await.len(), 8192, "others do not notice");
+    });
+}
+
+#[test]
+fn reads_that_wait_for_their_reader_are_not_begun_when_he_is_let_go() {
+    const READS: u64 = 100;
+    play(|bed| async move {
+        let peer = bed.log_in("").await;
+        for _ in 0..READS {
+            peer.command(&Scsi::read(0, 2048)).await;
+        }
+        bed.settle().await;
+        let sessions = || bed.cores.iter().flat_map(|core| core.iscsi.sessions());
+        let traffic = sessions().next().unwrap().connections()[0].traffic.clone();
+        let begun = || traffic.counts()[Verb::Read as usize].requests;
+        let before = begun();
+        assert!(before > 0 && before < READS, "{before} are begun while it does not read");
+        bed.pass(SEND_STALL * 2).await;
+        assert_eq!(bed.session_count(), 0);
+        assert_eq!(begun(), before);
     });
 }
 

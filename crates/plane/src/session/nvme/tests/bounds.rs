@@ -14,8 +14,9 @@ use super::bed::{BLOCK, SUBSYSTEM, play, play_with_file, play_with_receive_buffe
 use super::host::{Host, Received};
 use crate::limits::{
     ANSWER_QUEUE_BYTES, BUFFER_BYTES_PER_SHARD, CONTROLLERS_PER_HOST, NVME_EVENT_REQUESTS, NVME_MEMORY_TIME,
-    NVME_QUEUE_ENTRIES, NVME_QUEUES, SEND_QUEUE_BYTES,
+    NVME_QUEUE_ENTRIES, NVME_QUEUES, SEND_QUEUE_BYTES, SEND_STALL,
 };
+use crate::request::Verb;
 
 const DONE: Status = Status::SUCCESSFUL_COMPLETION;
 
@@ -132,6 +133,27 @@ fn reads_that_come_together_do_not_all_begin_before_one_is_taken() {
         assert!(in_use() <= SEND_QUEUE_BYTES + data.len(), "{} bytes of buffers", in_use());
         bed.release();
         assert!(matches!(host.next().await, Received::Data(_, first) if first == data));
+    });
+}
+
+#[test]
+fn reads_that_wait_for_their_reader_are_not_begun_when_he_is_let_go() {
+    const READS: u64 = 100;
+    play(|bed| async move {
+        let (_admin, cntlid) = Host::admin(&bed, 0).await;
+        let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        for _ in 0..READS {
+            host.blocks(Opcode::READ, 0, &[0; 1 << 20], false, Fuse::Normal).await;
+        }
+        let queues = || bed.cores.iter().flat_map(|core| core.nvme.queues());
+        let traffic = queues().find(|queue| queue.qid == 1).unwrap().connection.traffic.clone();
+        let begun = || traffic.counts()[Verb::Read as usize].requests;
+        bed.pass(SEND_STALL / 2).await;
+        let before = begun();
+        assert!(before > 0 && before < READS, "{before} are begun while it does not read");
+        bed.pass(SEND_STALL * 2).await;
+        assert!(queues().all(|queue| queue.qid != 1), "it is let go");
+        assert_eq!(begun(), before);
     });
 }
 
