@@ -281,17 +281,10 @@ impl FileDisk {
         self.is_failed()
     }
 
+    /// Gives back what is there. The promise is that it reads as zeroes.
     async fn discard(&self, extent: Extent, fast: bool) -> Result<(), Error> {
         self.is_failed()?;
-        if self.punch.get() {
-            match self.file.punch(extent.offset, extent.length).await {
-                Ok(()) => return Ok(()),
-                Err(error) if is_unsupported(&error) => self.punch.set(false),
-                Err(error) => return Err(self.write_error(error, false)),
-            }
-        }
-        // The promise is that it reads as zeroes.
-        self.fill_zeroes(extent, fast).await
+        self.clear(extent, fast, &self.punch, |extent| self.file.punch(extent.offset, extent.length)).await
     }
 
     async fn write_zeroes(&self, request: &Request) -> Result<(), Error> {
@@ -299,21 +292,57 @@ impl FileDisk {
         if request.flags.contains(Flags::MAY_UNMAP) {
             self.discard(extent, fast).await?;
         } else {
-            self.is_failed()?;
             self.zero(extent, fast).await?;
         }
         if request.flags.contains(Flags::FUA) { self.flush().await } else { Ok(()) }
     }
 
     async fn zero(&self, extent: Extent, fast: bool) -> Result<(), Error> {
-        if self.zero_range.get() {
-            match self.file.zero(extent.offset, extent.length).await {
-                Ok(()) => return Ok(()),
-                Err(error) if is_unsupported(&error) => self.zero_range.set(false),
-                Err(error) => return Err(self.write_error(error, false)),
-            }
+        self.is_failed()?;
+        self.clear(extent, fast, &self.zero_range, |extent| self.file.zero(extent.offset, extent.length))
+            .await
+    }
+
+    /// Makes zeroes of an extent in the way of the file system while it `can`, and writes them otherwise.
+    async fn clear<F: Future<Output = io::Result<()>>>(
+        &self,
+        extent: Extent,
+        fast: bool,
+        can: &Cell<bool>,
+        way: impl Fn(Extent) -> F,
+    ) -> Result<(), Error> {
+        if self.try_to_clear(extent, can, &way).await? {
+            return Ok(());
+        }
+        // Devices clear whole blocks of theirs alone, and those may be larger than the volume's.
+        let whole = whole_blocks(extent);
+        if whole != extent && whole.length > 0 && self.try_to_clear(whole, can, &way).await? {
+            let (head, tail) = around(extent, whole);
+            self.fill_zeroes(head, false).await?;
+            return self.fill_zeroes(tail, false).await;
         }
         self.fill_zeroes(extent, fast).await
+    }
+
+    /// False: it cannot be done like that, and nothing was done.
+    async fn try_to_clear<F: Future<Output = io::Result<()>>>(
+        &self,
+        extent: Extent,
+        can: &Cell<bool>,
+        way: impl Fn(Extent) -> F,
+    ) -> Result<bool, Error> {
+        if !can.get() {
+            return Ok(false);
+        }
+        match way(extent).await {
+            Ok(()) => Ok(true),
+            Err(error) if is_unsupported(&error) => {
+                can.set(false);
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(false),
+            Err(error) => Err(self.write_error(error, false)),
+        }
     }
 
     async fn fill_zeroes(&self, extent: Extent, fast: bool) -> Result<(), Error> {
@@ -331,6 +360,20 @@ impl FileDisk {
         }
         Ok(())
     }
+}
+
+/// The blocks of [`PHYSICAL_BLOCK`] that lie in an extent as a whole.
+fn whole_blocks(extent: Extent) -> Extent {
+    let block = u64::from(PHYSICAL_BLOCK);
+    let start = extent.offset.next_multiple_of(block);
+    let end = (extent.offset + extent.length) / block * block;
+    Extent::new(start, end.saturating_sub(start))
+}
+
+/// What of `extent` lies before and behind a part of it.
+fn around(extent: Extent, part: Extent) -> (Extent, Extent) {
+    let (end, part_end) = (extent.offset + extent.length, part.offset + part.length);
+    (Extent::new(extent.offset, part.offset - extent.offset), Extent::new(part_end, end - part_end))
 }
 
 fn is_unsupported(error: &io::Error) -> bool {

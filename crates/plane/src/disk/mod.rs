@@ -3,6 +3,8 @@
 mod file;
 mod memory;
 mod null;
+#[cfg(test)]
+mod tests;
 
 pub use file::{FileDisk, FileError, Make, PreparedFile};
 pub use memory::MemoryDisk;

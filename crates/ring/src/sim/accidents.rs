@@ -126,6 +126,12 @@ impl Node {
         self.with_file(path, |file, _| file.faults.slowness = factor);
     }
 
+    /// The file is a device from now on, with logical blocks of `block` bytes: as of Linux's, punches and zeroings of parts of
+    /// blocks are refused with EINVAL.
+    pub fn make_device(&self, path: &Path, block: u64) {
+        self.with_file(path, |file, _| file.faults.device_block = block);
+    }
+
     /// Operations on the file do not end until [`Node::release`].
     pub fn stall(&self, path: &Path) {
         self.set_stalled(path, true);

@@ -145,6 +145,10 @@ impl Disk {
             return -libc::ENOSPC;
         }
         let file = &mut self.files[file];
+        let block = file.faults.device_block.max(1);
+        if !offset.is_multiple_of(block) || !length.is_multiple_of(block) {
+            return -libc::EINVAL;
+        }
         if mode == Allocate::Reserve {
             file.medium.change(|content| content.reserve(offset..offset + length));
             return 0;

@@ -53,6 +53,8 @@ pub(super) struct Faults {
     pub(super) detached: bool,
     /// How many times as long as usual operations take; 0 is 1.
     pub(super) slowness: u32,
+    /// [`Node::make_device`](super::Node::make_device); 0: it is a file.
+    pub(super) device_block: u64,
 }
 
 impl Faults {
