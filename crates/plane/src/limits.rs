@@ -89,7 +89,8 @@ pub const ANSWER_QUEUE_BYTES: usize = 32 << 20;
 /// Time in which a peer has to take some of what we send.
 pub const SEND_STALL: Duration = Duration::from_secs(30);
 
-/// Time in which a peer that has begun a request has to send some more of it, where we have no pings to ask it with.
+/// Time in which a peer that has begun a request has to send some more of it: where we have no pings to ask it with, and where
+/// pings do not tell, as it answers them and owes the data of a write.
 pub const RECEIVE_STALL: Duration = Duration::from_secs(30);
 
 /// Time that unasked data of an iSCSI write waits for memory before its command is refused, to be repeated. Short: what is behind

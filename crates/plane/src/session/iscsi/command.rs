@@ -212,6 +212,7 @@ impl Session {
                     desired_data_transfer_length: solicit.length,
                 };
                 task.connection.send(|header| r2t.encode(header), None);
+                task.connection.note_data_due();
             }
         });
     }

@@ -41,6 +41,7 @@ pub struct Connection {
     pub outgoing: Outgoing,
     /// When something last came.
     pub last_received: Rc<Cell<Instant>>,
+    data_due_since: Cell<Instant>,
     /// The NOP-In that waits for its answer.
     pub ping: Cell<Option<u32>>,
     /// The initiator logged it out.
@@ -71,11 +72,22 @@ impl Connection {
             text: RefCell::new(text),
             traffic,
             outgoing: Outgoing::default(),
+            data_due_since: Cell::new(last_received.get()),
             last_received,
             ping: Cell::new(None),
             logged_out: Cell::new(false),
             reason: RefCell::new(None),
         }
+    }
+
+    /// When output data last came, or the initiator was last asked for some.
+    pub fn data_due_since(&self) -> Instant {
+        self.data_due_since.get()
+    }
+
+    /// Output data has come, or the initiator is asked for some.
+    pub fn note_data_due(&self) {
+        self.data_due_since.set(self.ring.turn_time());
     }
 
     /// Digests in use.

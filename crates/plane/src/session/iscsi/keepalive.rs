@@ -1,5 +1,5 @@
-//! Watching a connection: an initiator that says nothing is asked, one that does not answer or does not take what is
-//! sent is dead.
+//! Watching a connection: an initiator that says nothing is asked; one that does not answer, does not take what is sent, or
+//! does not send the data of its writes, is dead.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,6 +8,7 @@ use ring::Instant;
 
 use super::connection::Connection;
 use super::session::Session;
+use crate::limits::RECEIVE_STALL;
 use crate::watch::Watched;
 
 /// Watches a connection of a session.
@@ -26,6 +27,17 @@ impl Vigil {
         Rc::new(Vigil { session, connection, asked: Cell::new(None), tag: Cell::new(0) })
     }
 
+    /// Whether the data that the initiator owes comes, pings or not. Gives when to ask again.
+    fn due_of_data(&self, now: Instant) -> Result<Instant, Owing> {
+        let connection = &self.connection;
+        // It may not have been asked yet as long as something waits to be sent.
+        if connection.outgoing.bytes() > 0 || !self.session.is_owed_data(connection) {
+            return Ok(now + RECEIVE_STALL);
+        }
+        let due = connection.data_due_since() + RECEIVE_STALL;
+        if now > due { Err(Owing) } else { Ok(due) }
+    }
+
     fn ask(&self, now: Instant) {
         let tag = self.tag.get().wrapping_add(1) & 0x7fff_ffff;
         self.tag.set(tag);
@@ -35,6 +47,11 @@ impl Vigil {
     }
 }
 
+/// The peer does not send the data of its writes: the memory for it is kept from others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("it has not sent the data it was asked for for {} seconds", RECEIVE_STALL.as_secs())]
+struct Owing;
+
 impl Watched for Vigil {
     fn look(&self, now: Instant) -> Option<Instant> {
         let (connection, options) = (&self.connection, self.session.node.options);
@@ -42,6 +59,13 @@ impl Watched for Vigil {
             return None;
         }
         let stalled = match connection.outgoing.stall(now) {
+            Ok(due) => due,
+            Err(stall) => {
+                connection.close(stall.to_string());
+                return None;
+            }
+        };
+        let due_of_data = match self.due_of_data(now) {
             Ok(due) => due,
             Err(stall) => {
                 connection.close(stall.to_string());
@@ -66,6 +90,6 @@ impl Watched for Vigil {
             }
             None => last + options.nop_interval,
         };
-        Some(due.min(stalled))
+        Some(due.min(stalled).min(due_of_data))
     }
 }

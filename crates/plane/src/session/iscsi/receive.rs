@@ -398,6 +398,9 @@ impl Incoming<'_> {
             aborted: false,
             pending: self.connection.traffic.pending(),
         };
+        if !is_final {
+            self.connection.note_data_due();
+        }
         let id = session.tasks(|tasks| tasks.insert(task));
         if command.immediate.0 {
             session.deliver(Item::Command(id), false);
@@ -412,6 +415,7 @@ impl Incoming<'_> {
         match self.session.expect_data(self.connection, pdu, self.length) {
             Ok(Some(Destination { id, buffer, start })) => {
                 let buffer = self.receive_data(buffer, start, false).await?;
+                self.connection.note_data_due();
                 self.session.take_data(id, buffer);
                 Ok(())
             }

@@ -277,6 +277,14 @@ impl Session {
         state.connections.is_empty() && state.promised == 0
     }
 
+    /// Whether the initiator has data to send on this connection, announced or asked for.
+    pub fn is_owed_data(&self, connection: &Rc<Connection>) -> bool {
+        let owed = |task: &super::tasks::Task| {
+            task.transfer.is_owed() && !task.aborted && Rc::ptr_eq(&task.connection, connection)
+        };
+        self.tasks(|tasks| tasks.has(owed))
+    }
+
     /// A connection has ended: its tasks end with it, and, at error recovery level 0, so does the session unless
     /// the connection was logged out alone.
     pub async fn remove(self: &Rc<Self>, connection: &Rc<Connection>, alone: bool) {

@@ -167,6 +167,11 @@ impl Tasks {
         Some(task)
     }
 
+    /// Whether there is a task of this kind.
+    pub fn has(&self, mut kind: impl FnMut(&Task) -> bool) -> bool {
+        self.slots.iter().any(|slot| slot.task.as_ref().is_some_and(&mut kind))
+    }
+
     /// Every task that `chosen` picks.
     pub fn select(&self, mut chosen: impl FnMut(&Task) -> bool) -> Vec<TaskId> {
         let ids =

@@ -106,6 +106,11 @@ impl Transfer {
         self.unsolicited.is_some()
     }
 
+    /// The initiator has data to send, announced or asked for.
+    pub fn is_owed(&self) -> bool {
+        self.unsolicited.is_some() || self.requests > self.answered
+    }
+
     /// Everything wanted is there.
     pub fn is_complete(&self) -> bool {
         self.unsolicited.is_none() && self.received >= self.wanted

@@ -94,8 +94,8 @@ pub struct Queue {
     /// Tags of commands that ended before all data they had asked for came: it may be under way still.
     forgotten: RefCell<VecDeque<SlotId>>,
     changed: Notify,
-    /// When data was last asked for.
-    asked: Cell<Instant>,
+    /// When data that was asked for last came, or some was last asked for.
+    data_due_since: Cell<Instant>,
 }
 
 /// Ends the connection of a host that begins and does not go on.
@@ -105,16 +105,17 @@ impl Watched for Queue {
             return None;
         }
         let connection = &self.connection;
-        let what = if connection.receiving.get() {
-            "it has sent half a request and nothing more"
+        let (since, what) = if connection.receiving.get() {
+            (connection.last_received.get(), "it has sent half a request and nothing more")
         } else if connection.outgoing.bytes() == 0
             && self.slots.borrow().ids().any(|(_, slot)| slot.is_owed())
         {
-            "it has not sent the data it was asked for"
+            // Other commands of its do not count: memory is kept for this data.
+            (self.data_due_since.get(), "it has not sent the data it was asked for")
         } else {
             return Some(now + RECEIVE_STALL);
         };
-        let due = connection.last_received.get().max(self.asked.get()) + RECEIVE_STALL;
+        let due = since + RECEIVE_STALL;
         if now > due {
             connection.close(format!("{what} for {} seconds", RECEIVE_STALL.as_secs()));
             return None;
@@ -159,7 +160,7 @@ impl Queue {
             first: Cell::new(None),
             forgotten: RefCell::default(),
             changed: Notify::new(),
-            asked: Cell::new(Instant::ZERO),
+            data_due_since: Cell::new(Instant::ZERO),
         })
     }
 
@@ -372,7 +373,7 @@ impl Queue {
             slot.wanted = wanted;
         });
         if known.is_some() {
-            self.asked.set(self.shard.ring().turn_time());
+            self.data_due_since.set(self.shard.ring().turn_time());
             self.connection.send_r2t(cid, id.tag(), 0, wanted);
         }
     }
@@ -411,6 +412,7 @@ impl Queue {
 
     /// The bytes of [`Queue::expect_data`] are in the buffer; `intact` unless their digest is wrong.
     pub fn take_data(self: &Rc<Self>, id: SlotId, buffer: Buffer, intact: bool) {
+        self.data_due_since.set(self.shard.ring().turn_time());
         let complete = self.slot(id, |slot| {
             slot.buffer = buffer;
             slot.received == slot.wanted

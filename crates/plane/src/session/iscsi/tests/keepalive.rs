@@ -6,9 +6,12 @@ use ring::sim::Settings;
 use ring::{Buffer, in_use};
 use wire::iscsi::{InitiatorPdu, NopOut, RESERVED_TAG, TargetPdu};
 
-use super::bed::{Bed, Stage, play, play_with_file};
+use super::bed::{BLOCK, Bed, Stage, play, play_with_file};
 use super::peer::{Joining, Scsi, next, pattern};
-use crate::limits::{ANSWER_QUEUE_BYTES, LOGIN_TIME, SEND_QUEUE_BYTES, SEND_STALL, TRANSFER_BYTES};
+use crate::limits::{
+    ANSWER_QUEUE_BYTES, BUFFER_BYTES_PER_SHARD, LOGIN_TIME, RECEIVE_STALL, SEND_QUEUE_BYTES, SEND_STALL,
+    TRANSFER_BYTES,
+};
 use crate::request::Verb;
 use crate::session::iscsi::IscsiOptions;
 
@@ -64,6 +67,64 @@ fn a_dead_initiator_is_let_go() {
         assert!(matches!(last[..], [TargetPdu::NopIn(_)]), "{last:?}");
         assert!(bed.logs.has("it has said nothing for"), "{}", bed.logs.all());
         assert_eq!(bed.session_count(), 0);
+    });
+}
+
+#[test]
+fn who_owes_the_data_of_writes_is_let_go_though_he_pings() {
+    // As many as have all memory of a core.
+    const WRITES: usize = BUFFER_BYTES_PER_SHARD / TRANSFER_BYTES;
+    const BLOCKS: u32 = (TRANSFER_BYTES / BLOCK) as u32;
+    play(|bed| async move {
+        let (owing, other) = (bed.connect_to(0).await, bed.connect_to(0).await);
+        owing.log_in(Joining::default()).await.unwrap();
+        other.log_in(Joining { isid: 2, ..Joining::default() }).await.unwrap();
+        owing.take_attention(0x29).await;
+        other.take_attention(0x29).await;
+        for _ in 0..WRITES {
+            owing.command(&Scsi::write(0, BLOCKS)).await;
+        }
+        for _ in 0..WRITES {
+            next!(owing, R2t);
+        }
+        let begun = bed.ring.now();
+        let data = pattern(5, 16 * BLOCK);
+        other.command(&Scsi::write(0, 16)).await;
+        while bed.ring.now().since(begun) < RECEIVE_STALL * 2 / 3 {
+            owing.is_well().await;
+            bed.pass(5 * SECOND).await;
+        }
+        other.hears_nothing().await;
+        owing.ping(b"still here", true).await;
+        bed.pass(RECEIVE_STALL).await;
+        owing.ends().await;
+        assert!(
+            bed.logs.has("it has not sent the data it was asked for for 30 seconds"),
+            "{}",
+            bed.logs.all()
+        );
+        let (r2t, _) = next!(other, R2t);
+        other.answer(&r2t, &data).await;
+        other.good(r2t.initiator_task_tag).await;
+    });
+}
+
+#[test]
+fn who_is_slow_to_send_the_data_of_a_write_stays() {
+    play(|bed| async move {
+        let peer = bed.log_in("InitialR2T=Yes").await;
+        let data = pattern(3, 8 * BLOCK);
+        let tag = peer.command(&Scsi::write(0, 8)).await;
+        let (r2t, _) = next!(peer, R2t);
+        for (number, piece) in data.chunks(BLOCK).enumerate() {
+            bed.pass(RECEIVE_STALL * 2 / 3).await;
+            peer.data_out(tag, Some(&r2t), number as u32, number * BLOCK, piece, number == 7).await;
+        }
+        peer.good(tag).await;
+        // And who owes nothing may be silent for as long as it likes.
+        bed.pass(RECEIVE_STALL * 3).await;
+        peer.is_well().await;
+        assert_eq!(bed.on_volume(0, 8).await, data);
     });
 }
 

@@ -87,27 +87,34 @@ fn a_host_that_begins_and_does_not_go_on_loses_its_connection_and_an_idle_one_do
             host
         };
         let (half, owes, slow, idle) = (queue(1).await, queue(2).await, queue(3).await, queue(4).await);
+        let busy = queue(5).await;
         let data = vec![0xa5; 64 * BLOCK];
-        owes.blocks(Opcode::WRITE, 0, &data, false, Fuse::Normal).await;
-        owes.ready().await;
+        for host in [&owes, &busy] {
+            host.blocks(Opcode::WRITE, 0, &data, false, Fuse::Normal).await;
+            host.ready().await;
+        }
         slow.blocks(Opcode::WRITE, 0, &data, false, Fuse::Normal).await;
         let r2t = slow.ready().await;
         half.send(&[4, 0, 72]).await;
-        for _ in 0..2 {
+        for step in 0..2 {
             bed.pass(RECEIVE_STALL * 2 / 3).await;
-            // Something is enough.
-            slow.blocks(Opcode::WRITE, 0, &data[..BLOCK], true, Fuse::Normal).await;
-            assert_eq!(slow.completed().await.status, DONE);
+            // Something of it is enough, something else is not.
+            slow.data(&r2t, step * 8 * BLOCK, &data[..8 * BLOCK], false, false).await;
+            if step == 0 {
+                busy.blocks(Opcode::WRITE, 0, &data[..BLOCK], true, Fuse::Normal).await;
+                assert_eq!(busy.completed().await.status, DONE);
+            }
         }
-        for (host, reason) in [
-            (half, "it has sent half a request and nothing more for 30 seconds"),
-            (owes, "it has not sent the data it was asked for for 30 seconds"),
+        for (host, count, reason) in [
+            (half, 1, "it has sent half a request and nothing more for 30 seconds"),
+            (owes, 2, "it has not sent the data it was asked for for 30 seconds"),
+            (busy, 2, "it has not sent the data it was asked for for 30 seconds"),
         ] {
             assert_eq!(host.next_within(RECEIVE_STALL).await, Received::Closed);
             bed.pass(Duration::from_secs(1)).await;
-            assert_eq!(bed.logs.all().matches(reason).count(), 1, "{}", bed.logs.all());
+            assert_eq!(bed.logs.all().matches(reason).count(), count, "{}", bed.logs.all());
         }
-        slow.data(&r2t, 0, &data, true, false).await;
+        slow.data(&r2t, 16 * BLOCK, &data[16 * BLOCK..], true, false).await;
         assert_eq!(slow.completed().await.status, DONE);
         bed.pass(RECEIVE_STALL * 10).await;
         idle.blocks(Opcode::WRITE, 0, &data[..BLOCK], true, Fuse::Normal).await;
