@@ -2,14 +2,15 @@
 
 use std::rc::Rc;
 
-use ring::{Buffer, Instant, Shared, Soon};
+use ring::{Buffer, Instant, PooledFuture, Shared, Soon};
 use wire::nbd::{Command, CommandFlags, Request as WireRequest};
 
 use super::connection::{Connection, Slot};
 use super::errors::{Refused, errno};
 use super::handshake::Entry;
 use super::receive::judge;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+use crate::layers::while_wanted;
 use crate::limits::{FILL_BYTES, NBD_SPARSE_READ_BYTES, NBD_ZERO_BYTES, SEND_QUEUE_BYTES};
 use crate::log::trouble;
 use crate::request::{Completion, Extent, Flags, Request, Verb};
@@ -92,6 +93,14 @@ impl Transmission {
     pub fn start(self: &Rc<Self>, request: &WireRequest, buffer: Buffer, slot: Slot) {
         let (transmission, request) = (self.clone(), *request);
         let ring = self.connection.ring();
+        if self.channel.is_limited() {
+            return ring.spawn(async move {
+                let is_wanted = || !transmission.connection.outgoing.is_closed();
+                // Apart, so that the task of all others stays small.
+                PooledFuture::future(while_wanted(is_wanted, transmission.carry_out(&request, buffer))).await;
+                drop(slot);
+            });
+        }
         let in_parts = self.is_in_parts(&request);
         // One kind of task for each kind of request: what is frequent is small.
         match request.command {
@@ -104,18 +113,36 @@ impl Transmission {
                 drop(slot);
             }),
             _ => ring.spawn(async move {
-                match request.command {
-                    Command::READ => transmission.read_sparse(&request).await,
-                    Command::BLOCK_STATUS => transmission.block_status(&request),
-                    _ => transmission.rest(&request).await,
-                }
+                transmission.other(&request).await;
                 drop(slot);
             }),
         }
     }
 
+    /// Carries out a request of any kind.
+    async fn carry_out(&self, request: &WireRequest, buffer: Buffer) {
+        match request.command {
+            Command::READ if !self.is_in_parts(request) => self.read(request).await,
+            Command::WRITE => self.write(request, buffer).await,
+            _ => self.other(request).await,
+        }
+    }
+
+    /// What is neither a plain read nor a write.
+    async fn other(&self, request: &WireRequest) {
+        match request.command {
+            Command::READ => self.read_sparse(request).await,
+            Command::BLOCK_STATUS => self.block_status(request),
+            _ => self.rest(request).await,
+        }
+    }
+
     /// Answers a failure of the volume.
     pub(super) fn fail(&self, request: &WireRequest, error: &Error) {
+        if error.kind() == ErrorKind::GivenUp {
+            // The client is gone.
+            return;
+        }
         trouble!(
             "{}: {} of {} bytes at {} of volume {} failed: {error}",
             self.connection.peer,
@@ -194,7 +221,7 @@ impl Transmission {
         };
         if let Err(error) = &result
             && request.flags.contains(CommandFlags::FAST_ZERO)
-            && error.kind() == crate::ErrorKind::Unsupported
+            && error.kind() == ErrorKind::Unsupported
         {
             // Nothing has gone wrong: the client asked whether there is a fast way.
             return self.connection.refuse(request.cookie, errno(error.kind()));

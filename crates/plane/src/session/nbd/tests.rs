@@ -147,7 +147,7 @@ fn the_rest_of_the_rules() {
 }
 
 /// A volume in memory.
-fn plan() -> Plan {
+fn plan(limits: Limits) -> Plan {
     let hour = Duration::from_secs(3600);
     let volume = VolumeOptions {
         name: "demo".into(),
@@ -155,7 +155,7 @@ fn plan() -> Plan {
         bytes: 16 << 20,
         block_size: 512,
         backing: Backing::Memory,
-        limits: Limits::default(),
+        limits,
         may_grow: false,
         faults: None,
     };
@@ -195,7 +195,7 @@ fn who_does_not_read_holds_no_receive_buffer_that_others_need() {
     let ring = reactor.ring().clone();
     reactor.block_on(async move {
         let (peers, mut mails) = Peers::new(1);
-        let (prepared, _locks) = prepare(&ring, plan()).await.unwrap();
+        let (prepared, _locks) = prepare(&ring, plan(Limits::default())).await.unwrap();
         let core = Core::new(0, &ring, peers, mails.remove(0), &prepared).unwrap();
         let nbd = vec!["127.0.0.1:0".parse().unwrap()];
         let portal = core.listen(&Portals { nbd, ..Portals::default() }).unwrap().nbd[0];
@@ -218,5 +218,42 @@ fn who_does_not_read_holds_no_receive_buffer_that_others_need() {
         clients.join().unwrap();
         core.shard.dismantle();
         another.expect("another client is answered");
+    });
+}
+
+#[test]
+fn requests_that_wait_within_a_limit_end_with_their_connection() {
+    let reactor = Reactor::new(&Options::default()).unwrap();
+    let ring = reactor.ring().clone();
+    reactor.block_on(async move {
+        let (peers, mut mails) = Peers::new(1);
+        let limits = Limits { iops: Some(1), ..Limits::default() };
+        let (prepared, _locks) = prepare(&ring, plan(limits)).await.unwrap();
+        let core = Core::new(0, &ring, peers, mails.remove(0), &prepared).unwrap();
+        let nbd = vec!["127.0.0.1:0".parse().unwrap()];
+        let portal = core.listen(&Portals { nbd, ..Portals::default() }).unwrap().nbd[0];
+        let (tell, mut told) = mailbox();
+        let client = std::thread::spawn(move || {
+            let asks: Vec<u8> = (0..60)
+                .flat_map(|cookie| Request { cookie, ..request(Command::READ, 0, 512) }.encode())
+                .collect();
+            let mut client = connect(portal).unwrap();
+            client.write_all(&asks).unwrap();
+            // The first one is let in at once: the others are there.
+            client.read_exact(&mut [0; 16 + 512]).unwrap();
+            tell.send(client).unwrap();
+        });
+        let connected = told.receive().await.unwrap();
+        client.join().unwrap();
+        assert_eq!(core.nbd.connection_count(), 1);
+        drop(connected);
+        let gone = async {
+            while core.nbd.connection_count() > 0 {
+                ring.sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let in_time = ring.timeout(Duration::from_secs(10), gone).await;
+        core.shard.dismantle();
+        assert!(in_time.is_some(), "they wait for their turn, which comes in a minute");
     });
 }
