@@ -29,7 +29,7 @@ fn a_device_with_larger_blocks_than_its_volume_gives_back_parts_of_them() {
                     PreparedFile::new(&ring, path, LENGTH, 512, Make::Longer).await.unwrap();
                 on.make_device(path, DEVICE_BLOCK);
                 let disk = device.open(&ring).unwrap();
-                let full = Buffer::copy_of(&[7; LENGTH as usize]);
+                let full = Buffer::copy_of(&vec![7; LENGTH as usize]);
                 disk.submit(Request::write(0, full)).await.result.unwrap();
                 disk.submit(Request::plain(verb, Extent::new(start, end - start))).await.result.unwrap();
                 let back = disk.submit(Request::read(0, Buffer::new(LENGTH as usize))).await.buffer;

@@ -142,8 +142,9 @@ fn reads_that_wait_for_their_reader_are_not_begun_when_he_is_let_go() {
     play(|bed| async move {
         let (_admin, cntlid) = Host::admin(&bed, 0).await;
         let host = Host::io(&bed, cntlid, DigestFlags::empty()).await;
+        let data = vec![0; 1 << 20];
         for _ in 0..READS {
-            host.blocks(Opcode::READ, 0, &[0; 1 << 20], false, Fuse::Normal).await;
+            host.blocks(Opcode::READ, 0, &data, false, Fuse::Normal).await;
         }
         let queues = || bed.cores.iter().flat_map(|core| core.nvme.queues());
         let traffic = queues().find(|queue| queue.qid == 1).unwrap().connection.traffic.clone();
