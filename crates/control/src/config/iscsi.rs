@@ -33,7 +33,8 @@ pub(super) const KEYS: &[Key] = &[
         name: "nop_timeout",
         takes: "seconds or `\"15s\"`, 1s to 1h",
         default: "`15`",
-        says: "A connection that does not answer for so long is closed.",
+        says: "A connection that does not answer for so long is closed; so is one that answers, and for 30 seconds takes nothing of what \
+               is sent or sends nothing of the data of its writes.",
     },
     Key {
         name: "discovery_chap",

@@ -50,8 +50,8 @@ pub struct LoadFlags {
     #[arg(long, value_enum, conflicts_with = "profile")]
     rw: Option<Pattern>,
     /// Bytes of an operation, such as 4k
-    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with = "profile")]
-    bs: Option<u64>,
+    #[arg(long, value_name = "BYTES", value_parser = operation, conflicts_with = "profile")]
+    bs: Option<u32>,
     /// Operations in flight for each job
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
@@ -132,6 +132,11 @@ pub fn bytes(text: &str) -> Result<u64, String> {
     };
     let value = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
     value.ok_or_else(|| "write it as 4096, 4k, 1m or 10g".to_owned())
+}
+
+/// The bytes of one operation.
+fn operation(text: &str) -> Result<u32, String> {
+    u32::try_from(bytes(text)?).map_err(|_| "one operation moves less than 4g".to_owned())
 }
 
 /// A span of time in seconds, or with us, ms, s, m or h.
@@ -234,7 +239,7 @@ impl LoadFlags {
         Load {
             read_percent: self.rwmix.unwrap_or(read_percent),
             random_percent: self.random.unwrap_or(random_percent),
-            block_size: self.bs.map_or(standard.block_size, |bytes| bytes.try_into().unwrap_or(u32::MAX)),
+            block_size: self.bs.unwrap_or(standard.block_size),
             ..standard
         }
     }
@@ -271,6 +276,8 @@ mod tests {
     fn sizes_and_spans_are_read_as_people_write_them() {
         assert_eq!((bytes("4k"), bytes("1GiB"), bytes("512")), (Ok(4096), Ok(1 << 30), Ok(512)));
         assert!(bytes("k").is_err() && bytes("-1").is_err() && bytes("99999999999t").is_err());
+        assert_eq!((operation("1m"), operation("4294967295")), (Ok(1 << 20), Ok(u32::MAX)));
+        assert!(operation("4g").is_err_and(|hint| hint.contains("less than 4g")));
         assert_eq!(
             (span("500ms"), span("60us")),
             (Ok(Duration::from_millis(500)), Ok(Duration::from_micros(60)))

@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 /// Run a profile, or one load of your own, and print its table
 ///
+/// What it writes goes over whatever the target holds, which cannot be had back. Every profile writes; without one, and without
+/// --rw, it reads alone.
+///
 /// Ctrl-C ends the run and still prints what was measured; a second one ends at once.
 #[derive(Debug, Args)]
 pub struct Run {

@@ -34,7 +34,10 @@ impl Vigil {
         if connection.outgoing.bytes() > 0 || !self.session.is_owed_data(connection) {
             return Ok(now + RECEIVE_STALL);
         }
-        let due = connection.data_due_since() + RECEIVE_STALL;
+        // A piece that is coming in slowly comes in.
+        let is_coming = self.session.is_receiving_data(connection);
+        let since = if is_coming { connection.last_received.get() } else { connection.data_due_since() };
+        let due = since + RECEIVE_STALL;
         if now > due { Err(Owing) } else { Ok(due) }
     }
 

@@ -285,6 +285,11 @@ impl Session {
         self.tasks(|tasks| tasks.has(owed))
     }
 
+    /// Whether a part of such data is coming in.
+    pub fn is_receiving_data(&self, connection: &Rc<Connection>) -> bool {
+        self.tasks(|tasks| tasks.has(|task| task.lent && Rc::ptr_eq(&task.connection, connection)))
+    }
+
     /// A connection has ended: its tasks end with it, and, at error recovery level 0, so does the session unless
     /// the connection was logged out alone.
     pub async fn remove(self: &Rc<Self>, connection: &Rc<Connection>, alone: bool) {
